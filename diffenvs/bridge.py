@@ -1,0 +1,217 @@
+"""The seam between torch and Warp: one autograd Function per control step.
+
+Only the inputs are saved for the backward pass, which recomputes the step and then runs its adjoint. Torch's
+version counters therefore catch an in-place edit of a state or parameter between forward and backward, and any
+number of rollouts can be alive on one simulator.
+"""
+
+import math
+import os
+from dataclasses import dataclass
+
+import torch
+import warp as wp
+
+from diffenvs.parameters import Parameters
+from diffenvs.sim.contact import ContactLaw
+from diffenvs.sim.model import Model
+from diffenvs.sim.precision import PRECISION
+from diffenvs.sim.program import Program
+from diffenvs.sim.tables import parameter_defaults
+
+# below this many simulation steps per call, handing half of the worlds to a second thread costs more than it saves
+_STEPS_WORTH_A_THREAD = 128
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """What a control step gives.
+
+    qpos (N, nq), qvel (N, nv): the next state, MuJoCo conventions.
+    feet (N, nc, 3) [m]: world positions of the contact spheres' centres.
+    finite (N,) bool: worlds whose state is finite; the others pass no gradient back.
+    """
+
+    qpos: torch.Tensor
+    qvel: torch.Tensor
+    feet: torch.Tensor
+    finite: torch.Tensor
+
+
+class Simulator:
+    """A batch of worlds of one model under one contact law.
+
+    control_timestep, timestep [s]: the step of the controller, and the longest simulation step wanted; the law may
+    ask for a shorter one. dtype: torch.float32 or torch.float64. threads: CPU threads, by default all cores where
+    the batch is large enough. Raises ValueError for a bad device, dtype, number of worlds or threads.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        law: ContactLaw,
+        num_worlds: int,
+        *,
+        control_timestep: float,
+        timestep: float,
+        dtype: torch.dtype = torch.float32,
+        device: str = "cpu",
+        threads: int | None = None,
+    ):
+        self.device = check_device(device)
+        names = {torch.float32: "float32", torch.float64: "float64"}
+        if dtype not in names:
+            raise ValueError(f"dtype is {dtype!r}, expected torch.float32 or torch.float64.")
+        if not isinstance(num_worlds, int) or num_worlds < 1:
+            raise ValueError(f"num_worlds is {num_worlds!r}, expected an integer of at least 1.")
+        self.model, self.law, self.num_worlds, self.dtype = model, law, num_worlds, dtype
+        # the small slack keeps 0.02 / 0.005 at four substeps
+        self.substeps = max(1, math.ceil(control_timestep / min(timestep, law.max_timestep) - 1e-9))
+        self.timestep = control_timestep / self.substeps
+        self.program = Program(
+            model,
+            law,
+            worlds=num_worlds,
+            substeps=self.substeps,
+            timestep=self.timestep,
+            precision=PRECISION[names[dtype]],
+            device=str(self.device),
+            threads=_threads(threads, num_worlds * self.substeps, self.device),
+        )
+        p = self.program
+
+        def view(array):
+            # memory shared with Warp; torch's own graph never runs through it
+            return wp.to_torch(array, requires_grad=False)
+
+        self._qpos, self._qvel = [view(a) for a in p.qpos], [view(a) for a in p.qvel]
+        self._qpos_bar, self._qvel_bar = [view(a) for a in p.qpos_bar], [view(a) for a in p.qvel_bar]
+        self._control, self._control_bar = view(p.control), view(p.control_bar)
+        self._spheres, self._spheres_bar = view(p.spheres), view(p.spheres_bar)
+        self._impulse = view(p.impulse)
+        names = Parameters.names()
+        self._parameters = [view(getattr(p.parameters, n)) for n in names]
+        self._parameters_bar = [view(getattr(p.parameters_bar, n)) for n in names]
+        self._loaded: list[tuple[torch.Tensor, int] | None] = [None] * len(names)
+        self.nonfinite_gradients = 0
+
+    def default_parameters(self) -> Parameters:
+        """The model's own values in every world."""
+        values = parameter_defaults(self.model)
+        n = self.num_worlds
+
+        def rows(value):
+            t = torch.tensor(value, dtype=self.dtype, device=self.device)
+            return t.expand(n, *t.shape).clone()
+
+        return Parameters(*[rows(values[name]) for name in Parameters.names()])
+
+    def simulate(
+        self, qpos: torch.Tensor, qvel: torch.Tensor, control: torch.Tensor, parameters: Parameters
+    ) -> Motion:
+        """One control step, out of place. Differentiable in every argument.
+
+        qpos (N, nq), qvel (N, nv), control (N, nu). Raises ValueError for a wrong shape, dtype or device.
+        """
+        m, n = self.model, self.num_worlds
+        for name, value, width in (("qpos", qpos, m.nq), ("qvel", qvel, m.nv), ("control", control, m.nu)):
+            if value.shape != (n, width) or value.dtype != self.dtype:
+                raise ValueError(
+                    f"simulate: {name} has shape {tuple(value.shape)} and {value.dtype}, "
+                    f"expected {(n, width)} and {self.dtype}."
+                )
+        qpos, qvel, feet = _ControlStep.apply(self, qpos, qvel, control, *parameters.tensors())
+        # a non-finite number survives its row's sum
+        finite = torch.isfinite(qpos.detach().sum(-1) + qvel.detach().sum(-1))
+        return Motion(qpos, qvel, feet, finite)
+
+    def feet(self, qpos: torch.Tensor, parameters: Parameters) -> torch.Tensor:
+        """World positions (N, nc, 3) [m] of the contact spheres' centres at ``qpos`` (N, nq); no gradient."""
+        with torch.no_grad():
+            self._load_parameters(parameters.tensors())
+            self._qpos[-1].copy_(qpos)
+            self._qvel[-1].zero_()
+            self.program.spheres_only()
+            return self._spheres.clone()
+
+    def contact_impulses(self) -> torch.Tensor:
+        """Impulse (N, nc, 3) [N s] on every contact sphere, world axes, over the last control step; no gradient."""
+        return self._impulse.clone()
+
+    def _load_parameters(self, tensors: tuple[torch.Tensor, ...]) -> None:
+        """Copy what is not in the buffers yet; a tensor and its version say whether it is."""
+        for k, t in enumerate(tensors):
+            known = self._loaded[k]
+            if t.is_inference():
+                # such a tensor has no version to compare
+                self._parameters[k].copy_(t)
+                self._loaded[k] = None
+            elif known is None or known[0] is not t or known[1] != t._version:
+                self._parameters[k].copy_(t.detach())
+                self._loaded[k] = (t, t._version)
+
+    def _load(self, qpos, qvel, control, parameters) -> None:
+        self._load_parameters(parameters)
+        self._qpos[0].copy_(qpos)
+        self._qvel[0].copy_(qvel)
+        self._control.copy_(control)
+
+
+class _ControlStep(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, simulator: Simulator, qpos, qvel, control, *parameters):
+        simulator._load(qpos, qvel, control, parameters)
+        simulator.program.forward()
+        ctx.simulator = simulator
+        ctx.save_for_backward(qpos, qvel, control, *parameters)
+        return simulator._qpos[-1].clone(), simulator._qvel[-1].clone(), simulator._spheres.clone()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, qpos_bar, qvel_bar, feet_bar):
+        s: Simulator = ctx.simulator
+        qpos, qvel, control, *parameters = ctx.saved_tensors
+        wanted = ctx.needs_input_grad[4:]
+        friction_only = not any(wanted[1:])
+        s._load(qpos, qvel, control, tuple(parameters))
+        s._qpos_bar[-1].copy_(qpos_bar)
+        s._qvel_bar[-1].copy_(qvel_bar)
+        s._spheres_bar.copy_(feet_bar)
+        s.program.backward(parameters=not friction_only)
+        grads = [s._qpos_bar[0].clone(), s._qvel_bar[0].clone(), s._control_bar.clone()]
+        grads += [bar.clone() if want else None for bar, want in zip(s._parameters_bar, wanted, strict=True)]
+        total = sum(g.reshape(s.num_worlds, -1).sum(-1) for g in grads if g is not None)
+        good = torch.isfinite(total)
+        if not bool(good.all()):
+            # such a world says nothing useful; it is counted, and its rows are zero in place of NaN
+            s.nonfinite_gradients += int((~good).sum())
+            grads = [g if g is None else _rows_where(good, g) for g in grads]
+        return None, *grads
+
+
+def _rows_where(mask: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    return torch.where(mask.view(-1, *[1] * (value.dim() - 1)), value, torch.zeros_like(value))
+
+
+def check_device(device: str | torch.device) -> torch.device:
+    """The torch device named; raises ValueError where this machine does not have it."""
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError):
+        found = None
+    if found is None or found.type not in ("cpu", "cuda"):
+        raise ValueError(f"device is {device!r}, expected 'cpu' or 'cuda'.")
+    if found.type == "cuda" and not (torch.cuda.is_available() and wp.is_cuda_available()):
+        raise ValueError(f"device is {device!r}, but no CUDA GPU is available here; use device='cpu'.")
+    return found
+
+
+def _threads(threads: int | None, steps: int, device: torch.device) -> int:
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise ValueError(f"threads is {threads!r}, expected an integer of at least 1, or None for all cores.")
+    if device.type != "cpu":
+        return 1
+    if threads is None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return cores if steps >= _STEPS_WORTH_A_THREAD else 1
+    return threads

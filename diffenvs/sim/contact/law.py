@@ -1,0 +1,55 @@
+"""What a contact law is: a frozen value that turns contact velocities and depths into impulses."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import warp as wp
+
+from diffenvs.sim.precision import Precision
+
+
+@dataclass(frozen=True)
+class LawKernels:
+    """The two kernels of a law for one precision; both take the arguments listed in ``impulse_arguments``."""
+
+    impulses: wp.Kernel
+    adjoint: wp.Kernel
+
+
+class ContactLaw(Protocol):
+    """Interface of a law. Nothing outside this folder asks which law it has.
+
+    name: as in ``CONTACT``.
+    max_timestep: longest simulation step [s] at which the law is stable.
+    needs_delassus: whether the law reads the Delassus matrix.
+    sweeps: solver sweeps, 0 without a solver.
+    coefficients: the numbers that the kernels read.
+    kernels: the law in Warp.
+    """
+
+    name: ClassVar[str]
+    needs_delassus: ClassVar[bool]
+
+    @property
+    def max_timestep(self) -> float: ...
+
+    @property
+    def sweeps(self) -> int: ...
+
+    @property
+    def coefficients(self) -> tuple[float, ...]: ...
+
+    def kernels(self, precision: Precision) -> LawKernels: ...
+
+
+def require_positive(law: str, name: str, value: float) -> None:
+    """Raise ValueError unless ``value`` is a finite number above zero."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (number and 0.0 < value < float("inf")):
+        raise ValueError(f"{law}: {name} is {value!r}, expected a finite number above 0.")
+
+
+def require_count(law: str, name: str, value: int) -> None:
+    """Raise ValueError unless ``value`` is an integer of at least one."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{law}: {name} is {value!r}, expected an integer of at least 1.")
