@@ -19,8 +19,8 @@ from diffenvs.sim.precision import PRECISION
 from diffenvs.sim.program import Program
 from diffenvs.sim.tables import parameter_defaults
 
-# below this many simulation steps per call, handing half of the worlds to a second thread costs more than it saves
-_STEPS_WORTH_A_THREAD = 128
+# below this many simulation steps per call, a thread hand-over (about 70 us) costs more than it saves
+_STEPS_WORTH_A_THREAD = 32
 
 
 @dataclass(frozen=True, eq=False)

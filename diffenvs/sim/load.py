@@ -109,20 +109,20 @@ def _links(m: mujoco.MjModel) -> dict[str, object]:
         if link == last:
             mass[link], com[link], inertia[link] = _lumped_inertia(m, body)
             com[link] -= _anchor(m, link)
-    return dict(
-        link_name=tuple(names),
-        link_body=m.jnt_bodyid.copy(),
-        link_parent=parent,
-        link_joint=m.jnt_type.copy(),
-        link_qpos=m.jnt_qposadr.copy(),
-        link_dof=m.jnt_dofadr.copy(),
-        link_pos=position,
-        link_quat=quaternion,
-        link_axis=axis,
-        link_mass=mass,
-        link_com=com,
-        link_inertia=inertia,
-    )
+    return {
+        "link_name": tuple(names),
+        "link_body": m.jnt_bodyid.copy(),
+        "link_parent": parent,
+        "link_joint": m.jnt_type.copy(),
+        "link_qpos": m.jnt_qposadr.copy(),
+        "link_dof": m.jnt_dofadr.copy(),
+        "link_pos": position,
+        "link_quat": quaternion,
+        "link_axis": axis,
+        "link_mass": mass,
+        "link_com": com,
+        "link_inertia": inertia,
+    }
 
 
 def _lumped_inertia(m: mujoco.MjModel, carrier: int) -> tuple[float, np.ndarray, np.ndarray]:
@@ -150,14 +150,14 @@ def _dofs(m: mujoco.MjModel) -> dict[str, object]:
     for joint in range(m.njnt):
         if m.jnt_limited[joint] and not disabled(m, "LIMIT"):
             span[m.jnt_dofadr[joint]] = m.jnt_range[joint]
-    return dict(
-        dof_link=m.dof_jntid.copy(),
-        dof_parent=m.dof_parentid.copy(),
-        dof_damping=m.dof_damping.copy(),
-        dof_armature=m.dof_armature.copy(),
-        dof_stiffness=m.jnt_stiffness[m.dof_jntid],
-        dof_range=span,
-    )
+    return {
+        "dof_link": m.dof_jntid.copy(),
+        "dof_parent": m.dof_parentid.copy(),
+        "dof_damping": m.dof_damping.copy(),
+        "dof_armature": m.dof_armature.copy(),
+        "dof_stiffness": m.jnt_stiffness[m.dof_jntid],
+        "dof_range": span,
+    }
 
 
 def _actuators(m: mujoco.MjModel) -> dict[str, object]:
@@ -168,7 +168,7 @@ def _actuators(m: mujoco.MjModel) -> dict[str, object]:
     joint = m.actuator_trnid[:, 0]
     gear = m.actuator_gear[:, 0]
     bias = np.where((m.actuator_biastype == mujoco.mjtBias.mjBIAS_AFFINE)[:, None], m.actuator_biasprm, 0.0)
-    kp, kd = -bias[:, 1] * gear**2, -bias[:, 2] * gear**2
+    kp, kd = 0.0 - bias[:, 1] * gear**2, 0.0 - bias[:, 2] * gear**2
     gain = m.actuator_gainprm[:, 0] * gear - kp
     limit = np.where(m.actuator_forcelimited, np.abs(gear) * m.actuator_forcerange[:, 1], np.inf)
     joint_limit = np.where(m.jnt_actfrclimited, m.jnt_actfrcrange[:, 1], np.inf)
@@ -183,16 +183,16 @@ def _actuators(m: mujoco.MjModel) -> dict[str, object]:
     for driven in np.unique(dof):
         effort[driven] = min(limit[dof == driven].sum(), joint_limit[m.dof_jntid[driven]])
     speed[dof] = _drive_speed(m)
-    return dict(
-        actuator_name=tuple(element_name(m, mujoco.mjtObj.mjOBJ_ACTUATOR, i) for i in range(m.nu)),
-        actuator_dof=dof,
-        actuator_kp=kp,
-        actuator_kd=kd,
-        actuator_gain=gain,
-        actuator_limit=limit,
-        dof_effort=effort,
-        dof_speed=speed,
-    )
+    return {
+        "actuator_name": tuple(element_name(m, mujoco.mjtObj.mjOBJ_ACTUATOR, i) for i in range(m.nu)),
+        "actuator_dof": dof,
+        "actuator_kp": kp,
+        "actuator_kd": kd,
+        "actuator_gain": gain,
+        "actuator_limit": limit,
+        "dof_effort": effort,
+        "dof_speed": speed,
+    }
 
 
 def _drive_speed(m: mujoco.MjModel) -> np.ndarray:
@@ -202,7 +202,9 @@ def _drive_speed(m: mujoco.MjModel) -> np.ndarray:
         return np.full(m.nu, np.inf)
     start, size = m.numeric_adr[numeric], m.numeric_size[numeric]
     if size not in (1, m.nu):
-        raise ValueError(f"numeric 'drive_speed' must hold 1 or {m.nu} (one per actuator) numbers, got {size}.")
+        raise ValueError(
+            f"numeric 'drive_speed' must hold 1 or {m.nu} (one per actuator) numbers, got {size}."
+        )
     return np.broadcast_to(m.numeric_data[start : start + size], m.nu)
 
 
@@ -231,14 +233,16 @@ def _contacts(m: mujoco.MjModel, chosen: Sequence[str] | None) -> dict[str, obje
         position[i] = origin + _rotate(axes, m.geom_pos[g]) - _anchor(m, link[i])
     friction = {0.0 if m.geom_condim[g] == 1 else float(m.geom_friction[g, 0]) for g in geoms}
     if len(friction) > 1:
-        raise ValueError(f"contacts: the spheres must have one coefficient of friction, got {sorted(friction)}.")
-    return dict(
-        contact_name=tuple(chosen),
-        contact_link=link,
-        contact_pos=position,
-        contact_radius=m.geom_size[geoms, 0],
-        friction=friction.pop() if friction else 1.0,
-    )
+        raise ValueError(
+            f"contacts: the spheres must have one coefficient of friction, got {sorted(friction)}."
+        )
+    return {
+        "contact_name": tuple(chosen),
+        "contact_link": link,
+        "contact_pos": position,
+        "contact_radius": m.geom_size[geoms, 0],
+        "friction": friction.pop() if friction else 1.0,
+    }
 
 
 def _pose_in(m: mujoco.MjModel, body: int, ancestor: int) -> tuple[np.ndarray, np.ndarray]:

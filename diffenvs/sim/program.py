@@ -165,6 +165,11 @@ class Program:
             key = "backward_with_parameters" if parameters else "backward"
             self._run(key, lambda first, last: self._record_backward(first, last, parameters))
 
+    def equations(self) -> tuple[np.ndarray, ...]:
+        """Packed mass matrix, bias, packed contact Jacobian and depth of the last substep that ran."""
+        x = self._dynamics.slots[0]
+        return x.mass_matrix.numpy(), x.bias.numpy(), x.jacobian.numpy(), x.depth.numpy()
+
     def _run(self, key: str, record) -> None:
         if key not in self._recorded:
             self._recorded[key] = [record(first, last) for first, last in self._ranges]
@@ -227,11 +232,10 @@ class Program:
         commands = []
         for s in range(self.substeps):
             commands += self._record_substep(first, last, s, s, scratch_total)
-        commands += [_Zero(a[first:last]) for a in self.qpos_bar[:-1] + self.qvel_bar[:-1]]
-        commands += [_Zero(self.control_bar[first:last]), _Zero(self.parameters_bar.friction[first:last])]
-        if parameters:
-            names = [f.name for f in parameter_fields(self.model, self.precision) if f.name != "friction"]
-            commands += [_Zero(getattr(self.parameters_bar, name)[first:last]) for name in names]
+        commands += self._record_spheres(first, last)
+        cleared = [*self.qpos_bar[:-1], *self.qvel_bar[:-1], self.control_bar]
+        cleared += vars(self.parameters_bar).values() if parameters else [self.parameters_bar.friction]
+        commands += [_Zero(a[first:last]) for a in cleared if a.size > 0]
         commands += [_Zero(self._pose.gradient_rows(first, last))]
         commands += [self._sphere_command(first, last, adjoint=True, parameters=parameters)]
         for s in reversed(range(self.substeps)):

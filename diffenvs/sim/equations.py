@@ -1,0 +1,51 @@
+"""The equations of motion of a state as dense NumPy arrays, to look at and to test against."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from diffenvs.sim.contact import Hard
+from diffenvs.sim.model import Model
+from diffenvs.sim.precision import FLOAT64
+from diffenvs.sim.program import Program
+from diffenvs.sim.tables import parameter_defaults
+from diffenvs.sim.topology import build_topology
+
+
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """M qacc + bias = J^T f at N states, float64.
+
+    mass_matrix (N, nv, nv), armature included; bias (N, nv) [N m | N]: Coriolis, gravity, springs and dampers, less
+    the actuators' forces; jacobian (N, nc, 3, nv): velocity of each contact point, world axes; depth (N, nc) [m]:
+    penetration, positive below the ground.
+    """
+
+    mass_matrix: np.ndarray
+    bias: np.ndarray
+    jacobian: np.ndarray
+    depth: np.ndarray
+
+
+def equations_of_motion(model: Model, qpos: np.ndarray, qvel: np.ndarray, control: np.ndarray) -> Equations:
+    """Evaluate at qpos (N, nq), qvel (N, nv), control (N, nu)."""
+    n = len(qpos)
+    # a step of zero length evaluates everything at the state itself
+    program = Program(model, Hard(), worlds=n, substeps=1, timestep=0.0, precision=FLOAT64)
+    for name, value in parameter_defaults(model).items():
+        array = getattr(program.parameters, name)
+        if array.size:
+            array.assign(np.broadcast_to(value, (n, *np.shape(value))))
+    program.qpos[0].assign(qpos)
+    program.qvel[0].assign(qvel)
+    if model.nu:
+        program.control.assign(control)
+    program.forward()
+    topology = build_topology(model)
+    packed, bias, columns, depth = program.equations()
+    mass_matrix = np.zeros((n, model.nv, model.nv))
+    mass_matrix[:, topology.row, topology.column] = packed
+    mass_matrix[:, topology.column, topology.row] = packed
+    jacobian = np.zeros((n, model.ncontact, 3, model.nv))
+    jacobian[:, topology.chain_contact, :, topology.chain_dof] = np.moveaxis(columns, 1, 0)
+    return Equations(mass_matrix, bias, jacobian, depth)
