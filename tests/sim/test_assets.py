@@ -90,7 +90,7 @@ def test_gains_and_limits_of_the_tasks(robot, kp, kd, limit, armature, speed, ti
 @pytest.mark.parametrize(
     ("robot", "joints", "height", "radius"),
     [
-        ("quadruped", [0.2, 0.4, -0.6, -0.2, -0.4, 0.6, -0.2, 0.4, -0.6, 0.2, -0.4, 0.6], 0.4759, 0.02),
+        ("quadruped", [0.2, 0.1, -0.6, -0.2, -0.1, 0.6, -0.2, 0.1, -0.6, 0.2, -0.1, 0.6], 0.4689, 0.02),
         ("anymal_d", [0, 0.4, -0.8, 0, 0.4, -0.8, 0, -0.4, 0.8, 0, -0.4, 0.8], 0.5885, 0.031455),
     ],
 )
