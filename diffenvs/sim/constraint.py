@@ -1,6 +1,6 @@
 """From joint space to contact space and back, with adjoints written by hand.
 
-``condense``: factor the mass matrix and form, per contact, the velocity at the step's start J v, the velocity
+For laws that solve for impulses. ``condense``: factor the mass matrix and form, per contact, the velocity at the step's start J v, the velocity
 that the contact would have at the step's end without impulses c = J (v - h M^-1 b), and the Delassus matrix
 G = J M^-1 J^T in 3x3 blocks (Schwarke et al. 2025, Eq. 9-11, with the sign of c corrected).
 ``apply``: v+ = v + M^-1 (J^T p - h b) (Eq. 15).
@@ -32,7 +32,6 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
         first: int,
         nv: int,
         ncontact: int,
-        delassus_wanted: int,
         step: real,
         start: wp.array(dtype=int),
         column: wp.array(dtype=int),
@@ -74,19 +73,18 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
                 drift = drift + x * (bias_reduced[w, d] / lower[w, row])
             contact_velocity[w, c] = now
             free_velocity[w, c] = now - drift * step
-        if delassus_wanted != 0:
-            for a in range(ncontact):
-                for b in range(a, ncontact):
-                    n = common[a, b]
-                    sa = chain_start[a + 1] - n
-                    sb = chain_start[b + 1] - n
-                    block = mat33()
-                    for k in range(n):
-                        x = reduced[w, sa + k] / lower[w, start[chain_dof[sa + k]]]
-                        block = block + wp.outer(x, reduced[w, sb + k])
-                    delassus[w, a, b] = block
-                    if a != b:
-                        delassus[w, b, a] = wp.transpose(block)
+        for a in range(ncontact):
+            for b in range(a, ncontact):
+                n = common[a, b]
+                sa = chain_start[a + 1] - n
+                sb = chain_start[b + 1] - n
+                block = mat33()
+                for k in range(n):
+                    x = reduced[w, sa + k] / lower[w, start[chain_dof[sa + k]]]
+                    block = block + wp.outer(x, reduced[w, sb + k])
+                delassus[w, a, b] = block
+                if a != b:
+                    delassus[w, b, a] = wp.transpose(block)
 
     @wp.kernel(module="unique", enable_backward=False)
     def apply(
@@ -184,7 +182,6 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
         first: int,
         nv: int,
         ncontact: int,
-        delassus_wanted: int,
         step: real,
         start: wp.array(dtype=int),
         column: wp.array(dtype=int),
@@ -209,24 +206,23 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
     ):
         """Takes what ``apply_adjoint`` left in lower_bar, bias_reduced_bar and reduced_bar further to the inputs."""
         w = first + wp.tid()
-        if delassus_wanted != 0:
-            for a in range(ncontact):
-                for b in range(a, ncontact):
-                    g = delassus_bar[w, a, b]
-                    if a != b:
-                        g = g + wp.transpose(delassus_bar[w, b, a])
-                    g_transposed = wp.transpose(g)
-                    n = common[a, b]
-                    sa = chain_start[a + 1] - n
-                    sb = chain_start[b + 1] - n
-                    for k in range(n):
-                        s = start[chain_dof[sa + k]]
-                        inverse = real(1.0) / lower[w, s]
-                        ga = (g * reduced[w, sb + k]) * inverse
-                        gb = (g_transposed * reduced[w, sa + k]) * inverse
-                        lower_bar[w, s] = lower_bar[w, s] - wp.dot(reduced[w, sa + k], ga) * inverse
-                        reduced_bar[w, sa + k] = reduced_bar[w, sa + k] + ga
-                        reduced_bar[w, sb + k] = reduced_bar[w, sb + k] + gb
+        for a in range(ncontact):
+            for b in range(a, ncontact):
+                g = delassus_bar[w, a, b]
+                if a != b:
+                    g = g + wp.transpose(delassus_bar[w, b, a])
+                g_transposed = wp.transpose(g)
+                n = common[a, b]
+                sa = chain_start[a + 1] - n
+                sb = chain_start[b + 1] - n
+                for k in range(n):
+                    s = start[chain_dof[sa + k]]
+                    inverse = real(1.0) / lower[w, s]
+                    ga = (g * reduced[w, sb + k]) * inverse
+                    gb = (g_transposed * reduced[w, sa + k]) * inverse
+                    lower_bar[w, s] = lower_bar[w, s] - wp.dot(reduced[w, sa + k], ga) * inverse
+                    reduced_bar[w, sa + k] = reduced_bar[w, sa + k] + ga
+                    reduced_bar[w, sb + k] = reduced_bar[w, sb + k] + gb
         for c in range(ncontact):
             s = chain_start[c]
             n = chain_start[c + 1] - s

@@ -14,6 +14,7 @@ import warp as wp
 from diffenvs.sim.constraint import constraint_kernels
 from diffenvs.sim.contact.law import ContactLaw
 from diffenvs.sim.dynamics import dynamics_kernel
+from diffenvs.sim.force import force_kernels
 from diffenvs.sim.integrate import integrate_kernel
 from diffenvs.sim.kinematics import sphere_kernel
 from diffenvs.sim.model import Model
@@ -197,37 +198,32 @@ class Program:
         return [self._sphere_command(first, last, adjoint=False)]
 
     def _record_substep(self, first: int, last: int, s: int, slot: int, total: wp.array) -> list:
-        t, x, y = self.tables, self._dynamics.slots[slot], self._solver.slots[slot]
-        k = constraint_kernels(self.precision)
-        n = last - first
-        common = self._solve_tables()
+        x, y = self._dynamics.slots[slot], self._solver.slots[slot]
+        n, t = last - first, self.tables
+        law = self.law.kernels(self.precision)
+        tail = [y.change, y.scaled, self.qvel[s + 1], total]
+        impulses = self._command(law.impulses, n, [first, *self._law_arguments(slot), y.impulse])
+        if self.law.needs_delassus:
+            k = constraint_kernels(self.precision)
+            arguments = [first, *t.tree(self.timestep), t.common, x.mass_matrix, x.bias, x.jacobian, self.qvel[s]]
+            arguments += [y.lower, y.bias_reduced, y.reduced, y.contact_velocity, y.free_velocity, y.delassus]
+            before = self._command(k.condense, n, arguments)
+            arguments = [first, s, *t.tree(self.timestep), y.lower, y.bias_reduced, y.reduced, y.impulse]
+            after = self._command(k.apply, n, [*arguments, self.qvel[s], *tail])
+        else:
+            k = force_kernels(self.precision)
+            arguments = [first, *t.chains(), x.jacobian, self.qvel[s], y.contact_velocity]
+            before = self._command(k.contact_motion, n, arguments)
+            arguments = [first, s, *t.tree(self.timestep), x.mass_matrix, x.bias, x.jacobian, y.impulse]
+            after = self._command(k.accelerate, n, [*arguments, self.qvel[s], y.lower, y.bias_reduced, *tail])
         return [
             self._command(dynamics_kernel(self.precision), n, self._dynamics_arguments(first, s, slot, False)),
-            self._command(
-                k.condense,
-                n,
-                [first, *common.condense, x.mass_matrix, x.bias, x.jacobian, self.qvel[s]]
-                + [y.lower, y.bias_reduced, y.reduced, y.contact_velocity, y.free_velocity, y.delassus],
-            ),
-            self._command(
-                self.law.kernels(self.precision).impulses,
-                n,
-                [first, *self._law_arguments(slot), y.impulse],
-            ),
-            self._command(
-                k.apply,
-                n,
-                [first, s, *common.apply, y.lower, y.bias_reduced, y.reduced, y.impulse, self.qvel[s]]
-                + [y.change, y.scaled, self.qvel[s + 1], total],
-            ),
+            *(before, impulses, after),
             self._command(integrate_kernel(self.precision), n, [first, *t.integrate(self.timestep), *self._state(s)]),
         ]
 
     def _record_backward(self, first: int, last: int, parameters: bool) -> list:
         n = last - first
-        k = constraint_kernels(self.precision)
-        common = self._solve_tables()
-        bar = self._solver_bar.slots[0]
         scratch_total = wp.zeros_like(self.impulse)
         commands = []
         for s in range(self.substeps):
@@ -239,55 +235,44 @@ class Program:
         commands += [_Zero(self._pose.gradient_rows(first, last))]
         commands += [self._sphere_command(first, last, adjoint=True, parameters=parameters)]
         for s in reversed(range(self.substeps)):
-            x, y = self._dynamics.slots[s], self._solver.slots[s]
+            integrate = [first, *self.tables.integrate(self.timestep), *self._state(s)]
+            dynamics = self._dynamics_arguments(first, s, s, parameters)
             commands += [
                 _Zero(self._dynamics.gradient_rows(first, last)),
-                self._command(
-                    integrate_kernel(self.precision),
-                    n,
-                    [first, *self.tables.integrate(self.timestep), *self._state(s)],
-                    adjoint=True,
-                ),
-                self._command(
-                    k.apply_adjoint,
-                    n,
-                    [first, *common.apply, y.lower, y.bias_reduced, y.reduced, y.impulse, y.change, y.scaled]
-                    + [self.qvel_bar[s + 1], bar.change, bar.lower, bar.bias_reduced, bar.reduced, bar.impulse]
-                    + [self.qvel_bar[s]],
-                ),
-                self._command(
-                    self.law.kernels(self.precision).adjoint,
-                    n,
-                    [first, *self._law_arguments(s), bar.impulse, bar.raw, bar.scale, bar.relaxation]
-                    + [self.parameters_bar.friction, x.depth.grad, bar.contact_velocity, bar.free_velocity]
-                    + [bar.delassus],
-                ),
-                self._command(
-                    k.condense_adjoint,
-                    n,
-                    [first, *common.condense, x.jacobian, self.qvel[s], y.lower, y.bias_reduced, y.reduced]
-                    + [bar.contact_velocity, bar.free_velocity, bar.delassus, bar.lower, bar.bias_reduced]
-                    + [bar.reduced, x.mass_matrix.grad, x.bias.grad, x.jacobian.grad, self.qvel_bar[s]],
-                ),
-                self._command(
-                    dynamics_kernel(self.precision),
-                    n,
-                    self._dynamics_arguments(first, s, s, parameters),
-                    adjoint=True,
-                ),
+                self._command(integrate_kernel(self.precision), n, integrate, adjoint=True),
+                *self._record_contact_adjoint(first, n, s),
+                self._command(dynamics_kernel(self.precision), n, dynamics, adjoint=True),
             ]
         return commands
 
+    def _record_contact_adjoint(self, first: int, n: int, s: int) -> list:
+        """From the adjoint of qvel[s + 1] to those of qvel[s] and of what the dynamics kernel gave."""
+        t, x, y, bar = self.tables, self._dynamics.slots[s], self._solver.slots[s], self._solver_bar.slots[0]
+        tree, next_bar, qvel_bar = t.tree(self.timestep), self.qvel_bar[s + 1], self.qvel_bar[s]
+        given = [x.mass_matrix.grad, x.bias.grad, x.jacobian.grad, qvel_bar]
+        law = [first, *self._law_arguments(s), bar.impulse, bar.raw, bar.scale, bar.relaxation]
+        law += [self.parameters_bar.friction, x.depth.grad, bar.contact_velocity, bar.free_velocity, bar.delassus]
+        law = self._command(self.law.kernels(self.precision).adjoint, n, law)
+        if self.law.needs_delassus:
+            k = constraint_kernels(self.precision)
+            after = [first, *tree, y.lower, y.bias_reduced, y.reduced, y.impulse, y.change, y.scaled, next_bar]
+            after += [bar.change, bar.lower, bar.bias_reduced, bar.reduced, bar.impulse, qvel_bar]
+            before = [first, *tree, t.common, x.jacobian, self.qvel[s], y.lower, y.bias_reduced, y.reduced]
+            before += [bar.contact_velocity, bar.free_velocity, bar.delassus]
+            before += [bar.lower, bar.bias_reduced, bar.reduced, *given]
+            return [self._command(k.apply_adjoint, n, after), law, self._command(k.condense_adjoint, n, before)]
+        k = force_kernels(self.precision)
+        after = [first, *tree, x.jacobian, y.impulse, y.lower, y.bias_reduced, y.change, y.scaled]
+        after += [next_bar, bar.change, bar.lower, bar.impulse, *given]
+        before = [first, *t.chains(), x.jacobian, self.qvel[s], bar.contact_velocity, x.jacobian.grad, qvel_bar]
+        return [
+            self._command(k.accelerate_adjoint, n, after),
+            law,
+            self._command(k.contact_motion_adjoint, n, before),
+        ]
+
     def _state(self, s: int) -> list:
         return [self.qpos[s], self.qvel[s], self.qvel[s + 1], self.qpos[s + 1]]
-
-    def _solve_tables(self) -> SimpleNamespace:
-        t, h = self.tables, self.timestep
-        sizes = [self.model.nv, self.model.ncontact]
-        shared = [t.start, t.column, t.chain_start, t.chain_dof]
-        return SimpleNamespace(
-            condense=[*sizes, int(self.law.needs_delassus), h, *shared, t.common], apply=[*sizes, h, *shared]
-        )
 
     def _law_arguments(self, slot: int) -> list:
         x, y = self._dynamics.slots[slot], self._solver.slots[slot]

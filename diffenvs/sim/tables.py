@@ -89,6 +89,15 @@ class Tables:
             *(self._contact_link, self._chain_contact, self.chain_dof),
         ]
 
+    def tree(self, timestep: float) -> list:
+        """Sizes, step and tables of the kernels that factor and solve."""
+        _, nv, _, nc = self._sizes
+        return [nv, nc, timestep, self.start, self.column, self.chain_start, self.chain_dof]
+
+    def chains(self) -> list:
+        """Tables of the paths from the contacts to the root."""
+        return [self._sizes[3], self.chain_start, self.chain_dof]
+
     def integrate(self, timestep: float) -> list:
         """Arguments of ``integrate`` after ``first`` and before the state."""
         return [self._sizes[0], 0.5 * timestep, self._joint, self._qpos, self._dof]

@@ -1,0 +1,169 @@
+"""The step of a law that gives forces: no contact space is needed, only velocities at the contacts.
+
+``contact_motion``: J v. ``accelerate``: v+ = v + M^-1 (J^T p - h b) by one factorisation and one solve. The adjoints
+are written by hand; see ``tree``.
+"""
+
+import functools
+from types import SimpleNamespace
+
+import warp as wp
+
+from diffenvs.sim.precision import Precision
+from diffenvs.sim.tree import tree_functions
+
+
+@functools.cache
+def force_kernels(precision: Precision) -> SimpleNamespace:
+    """Kernels ``contact_motion``, ``contact_motion_adjoint``, ``accelerate`` and ``accelerate_adjoint``."""
+    real, vec3 = precision.real, precision.vec3
+    t = tree_functions(precision)
+    factor, factor_adjoint = t.factor, t.factor_adjoint
+    solve_transposed, solve_transposed_adjoint = t.solve_transposed, t.solve_transposed_adjoint
+    solve_lower, solve_lower_adjoint = t.solve_lower, t.solve_lower_adjoint
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def contact_motion(
+        first: int,
+        ncontact: int,
+        chain_start: wp.array(dtype=int),
+        chain_dof: wp.array(dtype=int),
+        jacobian: wp.array2d(dtype=vec3),
+        qvel: wp.array2d(dtype=real),
+        contact_velocity: wp.array2d(dtype=vec3),
+    ):
+        w = first + wp.tid()
+        for c in range(ncontact):
+            v = vec3()
+            for k in range(chain_start[c], chain_start[c + 1]):
+                v = v + jacobian[w, k] * qvel[w, chain_dof[k]]
+            contact_velocity[w, c] = v
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def contact_motion_adjoint(
+        first: int,
+        ncontact: int,
+        chain_start: wp.array(dtype=int),
+        chain_dof: wp.array(dtype=int),
+        jacobian: wp.array2d(dtype=vec3),
+        qvel: wp.array2d(dtype=real),
+        contact_velocity_bar: wp.array2d(dtype=vec3),
+        jacobian_bar: wp.array2d(dtype=vec3),
+        qvel_bar: wp.array2d(dtype=real),
+    ):
+        """Adds to the adjoints of jacobian and qvel."""
+        w = first + wp.tid()
+        for c in range(ncontact):
+            g = contact_velocity_bar[w, c]
+            for k in range(chain_start[c], chain_start[c + 1]):
+                d = chain_dof[k]
+                jacobian_bar[w, k] = jacobian_bar[w, k] + g * qvel[w, d]
+                qvel_bar[w, d] = qvel_bar[w, d] + wp.dot(jacobian[w, k], g)
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def accelerate(
+        first: int,
+        substep: int,
+        nv: int,
+        ncontact: int,
+        step: real,
+        start: wp.array(dtype=int),
+        column: wp.array(dtype=int),
+        chain_start: wp.array(dtype=int),
+        chain_dof: wp.array(dtype=int),
+        mass_matrix: wp.array2d(dtype=real),
+        bias: wp.array2d(dtype=real),
+        jacobian: wp.array2d(dtype=vec3),
+        impulse: wp.array2d(dtype=vec3),
+        qvel: wp.array2d(dtype=real),
+        lower: wp.array2d(dtype=real),
+        impulse_reduced: wp.array2d(dtype=real),
+        change: wp.array2d(dtype=real),
+        scaled: wp.array2d(dtype=real),
+        qvel_next: wp.array2d(dtype=real),
+        total: wp.array2d(dtype=vec3),
+    ):
+        """Also sums the impulses over the substeps of a control step in ``total``."""
+        w = first + wp.tid()
+        for c in range(ncontact):
+            if substep == 0:
+                total[w, c] = impulse[w, c]
+            else:
+                total[w, c] = total[w, c] + impulse[w, c]
+        for k in range(start[nv]):
+            lower[w, k] = mass_matrix[w, k]
+        factor(w, nv, start, column, lower)
+        for d in range(nv):
+            impulse_reduced[w, d] = -step * bias[w, d]
+        for c in range(ncontact):
+            p = impulse[w, c]
+            for k in range(chain_start[c], chain_start[c + 1]):
+                d = chain_dof[k]
+                impulse_reduced[w, d] = impulse_reduced[w, d] + wp.dot(jacobian[w, k], p)
+        solve_transposed(w, nv, start, column, lower, impulse_reduced)
+        for d in range(nv):
+            y = impulse_reduced[w, d] / lower[w, start[d]]
+            scaled[w, d] = y
+            change[w, d] = y
+        solve_lower(w, nv, start, column, lower, change)
+        for d in range(nv):
+            qvel_next[w, d] = qvel[w, d] + change[w, d]
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def accelerate_adjoint(
+        first: int,
+        nv: int,
+        ncontact: int,
+        step: real,
+        start: wp.array(dtype=int),
+        column: wp.array(dtype=int),
+        chain_start: wp.array(dtype=int),
+        chain_dof: wp.array(dtype=int),
+        jacobian: wp.array2d(dtype=vec3),
+        impulse: wp.array2d(dtype=vec3),
+        lower: wp.array2d(dtype=real),
+        impulse_reduced: wp.array2d(dtype=real),
+        change: wp.array2d(dtype=real),
+        scaled: wp.array2d(dtype=real),
+        qvel_next_bar: wp.array2d(dtype=real),
+        change_bar: wp.array2d(dtype=real),
+        lower_bar: wp.array2d(dtype=real),
+        impulse_bar: wp.array2d(dtype=vec3),
+        mass_matrix_bar: wp.array2d(dtype=real),
+        bias_bar: wp.array2d(dtype=real),
+        jacobian_bar: wp.array2d(dtype=vec3),
+        qvel_bar: wp.array2d(dtype=real),
+    ):
+        """Writes the adjoint of impulse; adds to those of mass_matrix, bias, jacobian and qvel."""
+        w = first + wp.tid()
+        for k in range(start[nv]):
+            lower_bar[w, k] = real(0.0)
+        for d in range(nv):
+            g = qvel_next_bar[w, d]
+            qvel_bar[w, d] = qvel_bar[w, d] + g
+            change_bar[w, d] = g
+        solve_lower_adjoint(w, nv, start, column, lower, change, change_bar, lower_bar)
+        for d in range(nv):
+            s = start[d]
+            y_bar = change_bar[w, d] / lower[w, s]
+            lower_bar[w, s] = -y_bar * scaled[w, d]
+            change_bar[w, d] = y_bar
+        solve_transposed_adjoint(w, nv, start, column, lower, impulse_reduced, change_bar, lower_bar)
+        for d in range(nv):
+            bias_bar[w, d] = bias_bar[w, d] - step * change_bar[w, d]
+        for c in range(ncontact):
+            p = impulse[w, c]
+            p_bar = vec3()
+            for k in range(chain_start[c], chain_start[c + 1]):
+                right_bar = change_bar[w, chain_dof[k]]
+                jacobian_bar[w, k] = jacobian_bar[w, k] + p * right_bar
+                p_bar = p_bar + jacobian[w, k] * right_bar
+            impulse_bar[w, c] = p_bar
+        factor_adjoint(w, nv, start, column, lower, lower_bar, mass_matrix_bar)
+
+    return SimpleNamespace(
+        contact_motion=contact_motion,
+        contact_motion_adjoint=contact_motion_adjoint,
+        accelerate=accelerate,
+        accelerate_adjoint=accelerate_adjoint,
+    )
