@@ -7,9 +7,7 @@ def require_positive(settings: object, *names: str) -> None:
     """Raises ValueError, in one sentence, for the first named field that is not above zero."""
     for name in names:
         if not getattr(settings, name) > 0:
-            raise ValueError(
-                f"{name} is {getattr(settings, name)!r} in {type(settings).__name__}: expected above 0"
-            )
+            raise ValueError(f"{name} is {getattr(settings, name)!r} in {type(settings).__name__}: expected above 0")
 
 
 def require_fraction(settings: object, *names: str) -> None:

@@ -33,9 +33,7 @@ class Checkpoint:
 def save(directory: Path, checkpoint: Checkpoint) -> None:
     """Writes both files; whatever moment the process dies at, a complete checkpoint stays."""
     card = json.dumps({"format": FORMAT, **checkpoint.card}, indent=2)
-    tensors = {
-        name: tensor.detach().cpu().contiguous().clone() for name, tensor in _leaves(checkpoint.tensors)
-    }
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in _leaves(checkpoint.tensors)}
     atomic.replace(directory / TENSORS, lambda path: save_file(tensors, path, metadata={"card": card}))
     atomic.replace_text(directory / CARD, card)
 

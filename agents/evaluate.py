@@ -43,9 +43,7 @@ def evaluate_run(
     card = saved.card
     contact = contact or card["contact"]
     environment.use_threads(1)
-    envs = environment.make(
-        card["env"], episodes, contact=contact, device="cpu", dtype=card["dtype"], threads=threads
-    )
+    envs = environment.make(card["env"], episodes, contact=contact, device="cpu", dtype=card["dtype"], threads=threads)
     observation = environment.reset(envs, seed)
     agent = ALGORITHMS[card["algorithm"]](
         settings_of(card), *environment.widths(envs), seed=seed, dtype=observation.dtype

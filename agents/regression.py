@@ -31,8 +31,7 @@ class ValueRegression:
         self.clip = clip
         # weight, bias and their gradients: views of the optimiser's vectors, looked up once.
         self._layers = [
-            (layer.weight.detach(), layer.bias.detach(), layer.weight.grad, layer.bias.grad)
-            for layer in critic.layers
+            (layer.weight.detach(), layer.bias.detach(), layer.weight.grad, layer.bias.grad) for layer in critic.layers
         ]
         self._buffers: dict[int, list[tuple[Tensor, Tensor]]] = {}
 

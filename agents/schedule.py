@@ -7,9 +7,7 @@ from typing import Literal
 Decay = Literal["exponential", "linear"]
 
 
-def learning_rate(
-    decay: Decay, iteration: int, iterations: int, *, start: float, factor: float, final: float
-) -> float:
+def learning_rate(decay: Decay, iteration: int, iterations: int, *, start: float, factor: float, final: float) -> float:
     """Learning rate of iteration ``iteration`` (from 0) of ``iterations``.
 
     ``exponential``: start * factor^iteration. ``linear``: from ``start`` to ``final``, its last value.

@@ -41,9 +41,7 @@ def restart(
     return state.replace(feet=state.feet.index_copy(0, worlds, feet)), parameters
 
 
-def renew(
-    task: Task, random: Draws, nominal: Parameters, parameters: Parameters, worlds: Tensor
-) -> Parameters:
+def renew(task: Task, random: Draws, nominal: Parameters, parameters: Parameters, worlds: Tensor) -> Parameters:
     """Parameters with the rows of `worlds` drawn anew. Fields that the task leaves alone are not touched."""
     if type(task).randomize is Task.randomize:
         return parameters

@@ -106,9 +106,7 @@ class Simulator:
 
         return Parameters(*[rows(values[name]) for name in Parameters.names()])
 
-    def simulate(
-        self, qpos: torch.Tensor, qvel: torch.Tensor, control: torch.Tensor, parameters: Parameters
-    ) -> Motion:
+    def simulate(self, qpos: torch.Tensor, qvel: torch.Tensor, control: torch.Tensor, parameters: Parameters) -> Motion:
         """One control step, out of place. Differentiable in every argument.
 
         qpos (N, nq), qvel (N, nv), control (N, nu). Raises ValueError for a wrong shape, dtype or device.

@@ -153,9 +153,7 @@ class DiffVecEnv(VectorEnv):
                 super().reset(seed=int(seed))
         elif self._random is None:
             entropy = np.random.SeedSequence().generate_state(1, np.uint32).item()
-            self._random = WorldRandom(
-                read_seeds(entropy, self.num_envs), dtype=self.dtype, device=self.device
-            )
+            self._random = WorldRandom(read_seeds(entropy, self.num_envs), dtype=self.dtype, device=self.device)
         with torch.no_grad():
             self._restart(worlds)
             if options.get("stagger") and self.max_episode_steps:

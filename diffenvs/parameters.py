@@ -67,6 +67,4 @@ class Parameters:
 
     def put(self, worlds: torch.Tensor, other: "Parameters") -> "Parameters":
         """A copy in which the rows of ``worlds`` (indices) are those of ``other``."""
-        return Parameters(
-            *[t.index_copy(0, worlds, o) for t, o in zip(self.tensors(), other.tensors(), strict=True)]
-        )
+        return Parameters(*[t.index_copy(0, worlds, o) for t, o in zip(self.tensors(), other.tensors(), strict=True)])

@@ -44,9 +44,7 @@ class WorldRandom:
         TypeError: a seed that is not an integer.
     """
 
-    def __init__(
-        self, seeds: Sequence[int], *, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
-    ):
+    def __init__(self, seeds: Sequence[int], *, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"):
         for world, seed in enumerate(seeds):
             if isinstance(seed, bool) or not hasattr(seed, "__index__"):
                 raise TypeError(f"the seed of world {world} is {seed!r}; a seed is a non-negative integer")
@@ -71,9 +69,7 @@ class WorldRandom:
         key, drawn = (self._key, self._drawn) if worlds is None else (self._key[worlds], self._drawn[worlds])
         position = torch.arange(1, count + 1, device=key.device) + drawn[:, None]
         # Out of place, so that a state_dict taken earlier keeps its numbers.
-        self._drawn = (
-            self._drawn + count if worlds is None else self._drawn.index_copy(0, worlds, drawn + count)
-        )
+        self._drawn = self._drawn + count if worlds is None else self._drawn.index_copy(0, worlds, drawn + count)
         return mix(key[:, None] + position * INCREMENT)
 
     def state_dict(self) -> dict[str, Tensor]:

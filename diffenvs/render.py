@@ -74,9 +74,7 @@ class Renderer:
         mujoco.mj_comPos(self._mujoco, self._data)
         mujoco.mj_camlight(self._mujoco, self._data)
         visible = mujoco.mjtCatBit.mjCAT_ALL.value
-        mujoco.mjv_updateScene(
-            self._mujoco, self._data, self._option, None, self._camera, visible, self._scene
-        )
+        mujoco.mjv_updateScene(self._mujoco, self._data, self._option, None, self._camera, visible, self._scene)
         self._gl.make_current()
         mujoco.mjr_render(self._viewport, self._scene, self._context)
         pixels = np.empty((self._viewport.height, self._viewport.width, 3), dtype=np.uint8)

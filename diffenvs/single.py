@@ -73,9 +73,7 @@ class SingleEnv(gym.Env):
         Raises ValueError or TypeError for a wrong action; the state is unchanged.
         """
         if np.shape(action) != self.action_space.shape:
-            raise ValueError(
-                f"action has shape {np.shape(action)}; one world expects {self.action_space.shape}"
-            )
+            raise ValueError(f"action has shape {np.shape(action)}; one world expects {self.action_space.shape}")
         observations, rewards, terminated, truncated, batch = self._worlds.step(np.asarray(action)[None])
         info = {name: float(value[0]) for name, value in batch["metrics"].items()}
         info["nonfinite"] = bool(batch["nonfinite"][0])

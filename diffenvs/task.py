@@ -81,9 +81,7 @@ class Config:
         for name in ("control_timestep", "timestep"):
             value = getattr(self, name)
             if not 0.0 < value < float("inf"):
-                raise ValueError(
-                    f"{type(self).__qualname__}.{name} is {value}; it is a time in seconds above zero"
-                )
+                raise ValueError(f"{type(self).__qualname__}.{name} is {value}; it is a time in seconds above zero")
 
 
 class Task:
@@ -138,9 +136,7 @@ class Task:
         for name, dof in zip(self.model.actuator_name, self.model.actuator_dof, strict=True):
             link = self.model.dof_link[dof]
             if self.model.link_joint[link] not in (Joint.HINGE, Joint.SLIDE):
-                raise ValueError(
-                    f"actuator {name!r} of {self.model.name!r} does not drive a hinge or a slide joint"
-                )
+                raise ValueError(f"actuator {name!r} of {self.model.name!r} does not drive a hinge or a slide joint")
             qpos.append(int(self.model.link_qpos[link]))
         return qpos, self.model.actuator_dof.tolist()
 

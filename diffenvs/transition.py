@@ -67,9 +67,7 @@ def advance(
         done = bool(ended.any())
     successor = task.disturb(random, next_state.map(fork))
     final_obs = task.observe(successor)
-    return Transition(
-        state, action, next_state, successor, final_obs, terminated, truncated, nonfinite, ended, done
-    )
+    return Transition(state, action, next_state, successor, final_obs, terminated, truncated, nonfinite, ended, done)
 
 
 def fork(value: Tensor) -> Tensor:

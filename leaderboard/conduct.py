@@ -229,9 +229,7 @@ def _check_same(run: Run, folder: RunFolder) -> None:
     if not config:
         return
     settings = config["settings"]
-    found = {name: config[name] for name in ("env", "contact", "seed")} | {
-        "iterations": settings["iterations"]
-    }
+    found = {name: config[name] for name in ("env", "contact", "seed")} | {"iterations": settings["iterations"]}
     wanted = {
         "env": run.entry.env,
         "contact": run.entry.contact,

@@ -37,9 +37,7 @@ PUBLISHED: Mapping[str, Published] = {
 
 def _entry(law: str, seconds_per_iteration: float, evaluation_seconds: float) -> Entry:
     evaluations = tuple(
-        Evaluation(contact, stochastic)
-        for contact in dict.fromkeys((law, HARD))
-        for stochastic in (False, True)
+        Evaluation(contact, stochastic) for contact in dict.fromkeys((law, HARD)) for stochastic in (False, True)
     )
     return Entry(law, "shac", ENV, law, evaluations, seconds_per_iteration, evaluation_seconds)
 
@@ -134,9 +132,7 @@ def draw(records: Sequence[Record], path: Path) -> None:
     learning_curves(left, groups, ylabel="return while training")
     clusters = {}
     for label, contact in (("own law", None), ("hard law", HARD)):
-        results = {
-            law: [_result(record, contact or law, False) for record in group] for law, group in groups.items()
-        }
+        results = {law: [_result(record, contact or law, False) for record in group] for law, group in groups.items()}
         clusters[label] = [_mean_and_spread(result, "return") for result in results.values()]
     published = {
         "own law": [PUBLISHED[law].own[0] for law in groups],
@@ -209,9 +205,7 @@ def _interval_sentence(groups: Mapping[str, Sequence[Record]], stochastic: bool)
     for law, group in groups.items():
         summary = _summary([_result(record, HARD, stochastic) for record in group], "return")
         parts.append(f"{law} {summary.iqm:.0f} [{summary.low:.0f}, {summary.high:.0f}]")
-    return (
-        f"Interquartile mean in the hard law with its 95 % bootstrap interval over seeds: {', '.join(parts)}."
-    )
+    return f"Interquartile mean in the hard law with its 95 % bootstrap interval over seeds: {', '.join(parts)}."
 
 
 def _reached(record: Record, quantity: str) -> float | None:

@@ -60,9 +60,7 @@ def refreshed(text: str) -> str:
     for name, generate in BLOCKS.items():
         block = re.compile(f"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
         if len(block.findall(text)) != 1:
-            raise ValueError(
-                f"expected <!-- {name} --> and <!-- /{name} --> once each around a generated table"
-            )
+            raise ValueError(f"expected <!-- {name} --> and <!-- /{name} --> once each around a generated table")
         content = generate()
         text = block.sub(lambda found, content=content: f"{found[1]}\n{content}\n{found[2]}", text)
     return text

@@ -46,9 +46,7 @@ class Progress:
         for work in active:
             words = work.step.fares()
             parts.append(f"{work.job.name} {100 * work.step.done():.0f} %" + (f" {words}" if words else ""))
-        line = " · ".join(parts)[
-            : shutil.get_terminal_size().columns - 1
-        ]  # a wrapped line cannot be rewritten
+        line = " · ".join(parts)[: shutil.get_terminal_size().columns - 1]  # a wrapped line cannot be rewritten
         self.stream.write("\r" + line.ljust(self._width))
         self.stream.flush()
         self._width = len(line)

@@ -123,6 +123,4 @@ class Run:
 
 def runs(experiment: Experiment, preset: Preset) -> tuple[Run, ...]:
     """Every run of the experiment at that scale, seed by seed, so that early results cover all entries."""
-    return tuple(
-        Run(experiment.name, preset, entry, seed) for seed in preset.seeds for entry in experiment.entries
-    )
+    return tuple(Run(experiment.name, preset, entry, seed) for seed in preset.seeds for entry in experiment.entries)

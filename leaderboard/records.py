@@ -62,15 +62,11 @@ class Record:
             raise ValueError(f"{name}: schema {self.schema} is not {SCHEMA}, the one this version reads")
         lengths = {len(column) for column in self.curve.values()}
         if len(lengths) > 1 or not lengths <= set(range(MAX_CURVE + 1)):
-            raise ValueError(
-                f"{name}: curve columns must have one length of at most {MAX_CURVE}, got {lengths}"
-            )
+            raise ValueError(f"{name}: curve columns must have one length of at most {MAX_CURVE}, got {lengths}")
         if not self.evaluations:
             raise ValueError(f"{name}: no evaluation")
         if not (math.isfinite(self.wall_seconds) and self.wall_seconds >= 0.0):
-            raise ValueError(
-                f"{name}: wall_seconds must be a finite time of at least 0, got {self.wall_seconds}"
-            )
+            raise ValueError(f"{name}: wall_seconds must be a finite time of at least 0, got {self.wall_seconds}")
         if self.nonfinite < 0:
             raise ValueError(f"{name}: nonfinite must be a count, got {self.nonfinite}")
 
@@ -84,9 +80,7 @@ def write_record(record: Record, folder: Path) -> Path:
     text = json.dumps(shortened(asdict(record)), indent=1, sort_keys=True, allow_nan=False)
     text = _one_line_lists(text) + "\n"
     if len(text.encode()) > MAX_BYTES:
-        raise ValueError(
-            f"record {record.filename} has {len(text.encode())} bytes, more than the {MAX_BYTES} allowed"
-        )
+        raise ValueError(f"record {record.filename} has {len(text.encode())} bytes, more than the {MAX_BYTES} allowed")
     return write_text(folder / record.filename, text)
 
 

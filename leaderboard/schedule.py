@@ -104,9 +104,7 @@ class Pace:
 
     def ratio(self, active: Sequence[Active]) -> float:
         measured = self.measured + sum(work.elapsed() for work in active)
-        expected = self.expected + sum(
-            work.step.seconds * (work.step.done() - work.fraction) for work in active
-        )
+        expected = self.expected + sum(work.step.seconds * (work.step.done() - work.fraction) for work in active)
         return (measured + TRUST_SECONDS) / (expected + TRUST_SECONDS)
 
 

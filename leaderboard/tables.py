@@ -24,9 +24,7 @@ class Table:
     def __post_init__(self) -> None:
         for row in self.rows:
             if len(row) != len(self.columns):
-                raise ValueError(
-                    f"{self.title}: row {row[:1]} has {len(row)} cells for {len(self.columns)} columns"
-                )
+                raise ValueError(f"{self.title}: row {row[:1]} has {len(row)} cells for {len(self.columns)} columns")
 
     def markdown(self, *, heading: int | None = 2) -> str:
         """Markdown with the title as a heading of that level (None: no title)."""

@@ -47,9 +47,7 @@ HERE = {
 def blocks(language: str) -> list[str]:
     """Fenced blocks of that language in all documents, in order."""
     texts = [(ROOT / name).read_text() for name in DOCUMENTS]
-    return [
-        block for text in texts for block in re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
-    ]
+    return [block for text in texts for block in re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)]
 
 
 def commands() -> list[str]:
@@ -142,6 +140,4 @@ def test_files_named_exist(name):
     ]
     folders = ("", "diffenvs")
     for path in [*links, *quoted]:
-        assert any((ROOT / folder / path).exists() for folder in folders), (
-            f"{name} names {path}, which is not there"
-        )
+        assert any((ROOT / folder / path).exists() for folder in folders), f"{name} names {path}, which is not there"

@@ -217,9 +217,7 @@ def test_manual_resets_restart_the_count(counter):
 
 
 def test_equal_seeds_equal_streams(counter):
-    assert all(
-        map(torch.equal, stream(counter(3, array_type="torch"), 8), stream(counter(3, array_type="torch"), 8))
-    )
+    assert all(map(torch.equal, stream(counter(3, array_type="torch"), 8), stream(counter(3, array_type="torch"), 8)))
 
 
 def test_a_second_reset_goes_on_with_the_stream(env_id):

@@ -92,9 +92,7 @@ OURS = ("diffenvs", "agents", "leaderboard", "scripts", "tests")
 
 def sources(root: Path) -> list[str]:
     """Paths of the Python files, relative to the root."""
-    return sorted(
-        path.relative_to(root).as_posix() for folder in FOLDERS for path in (root / folder).rglob("*.py")
-    )
+    return sorted(path.relative_to(root).as_posix() for folder in FOLDERS for path in (root / folder).rglob("*.py"))
 
 
 def imports(root: Path, file: str, *, typing: bool = True) -> Iterator[str]:
@@ -169,9 +167,7 @@ def cycle(graph: dict[str, set[str]]) -> list[str]:
         if node in seen:
             return []
         seen.add(node)
-        return next(
-            (found for other in sorted(graph.get(node, ())) if (found := visit(other, [*path, node]))), []
-        )
+        return next((found for other in sorted(graph.get(node, ())) if (found := visit(other, [*path, node]))), [])
 
     return next((found for start in sorted(graph) if (found := visit(start, []))), [])
 
@@ -179,8 +175,7 @@ def cycle(graph: dict[str, set[str]]) -> list[str]:
 def import_graph(root: Path) -> dict[str, set[str]]:
     """File -> our files that it needs when it is run."""
     return {
-        file: {target for name in imports(root, file, typing=False) if (target := file_of(root, name))}
-        - {file}
+        file: {target for name in imports(root, file, typing=False) if (target := file_of(root, name))} - {file}
         for file in sources(root)
     }
 
@@ -191,11 +186,7 @@ def test_imports_follow_the_arrows(file):
 
 
 def test_only_the_bridge_sees_warp_and_torch():
-    both = [
-        file
-        for file in sources(ROOT)
-        if not file.startswith("tests/") and {"warp", "torch"} <= packages(file)
-    ]
+    both = [file for file in sources(ROOT) if not file.startswith("tests/") and {"warp", "torch"} <= packages(file)]
     assert both in ([], ["diffenvs/bridge.py"])
 
 

@@ -27,9 +27,7 @@ def test_registering_twice_is_harmless():
 
 def test_an_unknown_id_is_answered_with_the_known_ones():
     assert registry.find("DiffAnymal-v0").id == "DiffAnymal-v0"
-    with pytest.raises(
-        ValueError, match=r"there is no environment 'DiffAnymal-v9'; there are .*DiffAnymal-v0"
-    ):
+    with pytest.raises(ValueError, match=r"there is no environment 'DiffAnymal-v9'; there are .*DiffAnymal-v0"):
         registry.find("DiffAnymal-v9")
 
 

@@ -26,9 +26,7 @@ def test_agrees_with_mujocos_rotation_matrices(quaternions):
     down = torch.tensor([0.0, 0.0, -1.0], dtype=torch.float64).expand(50, 3)
     close = {"rtol": 0, "atol": 1e-14}
     torch.testing.assert_close(rotation.to_body(quaternions, v), (r.mT @ v[..., None])[..., 0], **close)
-    torch.testing.assert_close(
-        rotation.gravity_in_body(quaternions), (r.mT @ down[..., None])[..., 0], **close
-    )
+    torch.testing.assert_close(rotation.gravity_in_body(quaternions), (r.mT @ down[..., None])[..., 0], **close)
     torch.testing.assert_close(rotation.up_alignment(quaternions), r[:, 2, 2], **close)
     torch.testing.assert_close(rotation.heading_alignment(quaternions), r[:, 0, 0], **close)
 

@@ -136,9 +136,7 @@ class Anymal(task.Task):
         turns = [TROT[name[:2]] for name in model.contact_name]
         self._foot_phase = torch.tensor(turns, dtype=torch.float64, device=self.device) * math.pi
         self._command = self.tensor(self.config.command)
-        self._noise = self.config.noise * self.tensor(
-            [bound for _, size, bound in NOISE for _ in range(size)]
-        )
+        self._noise = self.config.noise * self.tensor([bound for _, size, bound in NOISE for _ in range(size)])
 
     def initial(self, random: Draws, n: int) -> State:
         """Home pose with noise, a command, a phase of the gait, and the first timers."""

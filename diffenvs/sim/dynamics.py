@@ -244,9 +244,7 @@ def dynamics_kernel(precision: Precision) -> wp.Kernel:
             bi = acceleration[w, i]
             angular = sym_mul(about_origin, wi) + wp.cross(h, ui)
             linear = m * ui + wp.cross(wi, h)
-            torque[w, i] = (
-                sym_mul(about_origin, ai) + wp.cross(h, bi) + wp.cross(wi, angular) + wp.cross(ui, linear)
-            )
+            torque[w, i] = sym_mul(about_origin, ai) + wp.cross(h, bi) + wp.cross(wi, angular) + wp.cross(ui, linear)
             force[w, i] = m * bi + wp.cross(ai, h) + wp.cross(wi, linear)
 
         # inward: sums over subtrees

@@ -44,9 +44,7 @@ def integrate_kernel(precision: Precision) -> wp.Kernel:
             else:
                 if kind == free:
                     for k in range(3):
-                        qpos_next[w, qa + k] = qpos[w, qa + k] + half * (
-                            qvel[w, va + k] + qvel_next[w, va + k]
-                        )
+                        qpos_next[w, qa + k] = qpos[w, qa + k] + half * (qvel[w, va + k] + qvel_next[w, va + k])
                 ra = angular_index(kind, va)
                 ka = angular_index(kind, qa)
                 q = wp.normalize(vec4(qpos[w, ka], qpos[w, ka + 1], qpos[w, ka + 2], qpos[w, ka + 3]))

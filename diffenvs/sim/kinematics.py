@@ -78,14 +78,10 @@ def pose_functions(precision: Precision) -> SimpleNamespace:
     def parent_rotation(rotation: wp.array2d(dtype=mat33), w: int, p: int) -> mat33:
         if p >= 0:
             return rotation[w, p]
-        return mat33(
-            real(1.0), real(0.0), real(0.0), real(0.0), real(1.0), real(0.0), real(0.0), real(0.0), real(1.0)
-        )
+        return mat33(real(1.0), real(0.0), real(0.0), real(0.0), real(1.0), real(0.0), real(0.0), real(0.0), real(1.0))
 
     @wp.func
-    def parent_position(
-        position: wp.array2d(dtype=vec3), origin: wp.array(dtype=vec3), w: int, p: int
-    ) -> vec3:
+    def parent_position(position: wp.array2d(dtype=vec3), origin: wp.array(dtype=vec3), w: int, p: int) -> vec3:
         if p >= 0:
             return position[w, p]
         return -origin[w]

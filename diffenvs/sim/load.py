@@ -202,9 +202,7 @@ def _drive_speed(m: mujoco.MjModel) -> np.ndarray:
         return np.full(m.nu, np.inf)
     start, size = m.numeric_adr[numeric], m.numeric_size[numeric]
     if size not in (1, m.nu):
-        raise ValueError(
-            f"numeric 'drive_speed' must hold 1 or {m.nu} (one per actuator) numbers, got {size}."
-        )
+        raise ValueError(f"numeric 'drive_speed' must hold 1 or {m.nu} (one per actuator) numbers, got {size}.")
     return np.broadcast_to(m.numeric_data[start : start + size], m.nu)
 
 
@@ -233,9 +231,7 @@ def _contacts(m: mujoco.MjModel, chosen: Sequence[str] | None) -> dict[str, obje
         position[i] = origin + _rotate(axes, m.geom_pos[g]) - _anchor(m, link[i])
     friction = {0.0 if m.geom_condim[g] == 1 else float(m.geom_friction[g, 0]) for g in geoms}
     if len(friction) > 1:
-        raise ValueError(
-            f"contacts: the spheres must have one coefficient of friction, got {sorted(friction)}."
-        )
+        raise ValueError(f"contacts: the spheres must have one coefficient of friction, got {sorted(friction)}.")
     return {
         "contact_name": tuple(chosen),
         "contact_link": link,

@@ -21,10 +21,6 @@ class Precision:
     mat33: Any
 
 
-FLOAT32 = Precision(
-    "float32", wp.float32, wp.vec3f, wp.vec4f, wp.types.vector(length=6, dtype=wp.float32), wp.mat33f
-)
-FLOAT64 = Precision(
-    "float64", wp.float64, wp.vec3d, wp.vec4d, wp.types.vector(length=6, dtype=wp.float64), wp.mat33d
-)
+FLOAT32 = Precision("float32", wp.float32, wp.vec3f, wp.vec4f, wp.types.vector(length=6, dtype=wp.float32), wp.mat33f)
+FLOAT64 = Precision("float64", wp.float64, wp.vec3d, wp.vec4d, wp.types.vector(length=6, dtype=wp.float64), wp.mat33d)
 PRECISION = {p.name: p for p in (FLOAT32, FLOAT64)}

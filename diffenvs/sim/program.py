@@ -4,6 +4,7 @@
 but the gradient blocks. It knows nothing of torch: its arrays are filled, it is run, its arrays are read.
 """
 
+import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -52,7 +53,7 @@ class Program:
         self.tables = Tables(model, law, precision, device)
         self._allocate()
         bounds = np.linspace(0, worlds, max(1, min(threads, worlds)) + 1).astype(int)
-        self._ranges = [(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        self._ranges = [(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
         self._pool: ThreadPoolExecutor | None = None
         self._recorded: dict[str, list[list]] = {}
         self._lock = threading.Lock()
@@ -75,11 +76,13 @@ class Program:
 
         pose = [("origin", vec3, ()), ("rotation", mat33, (nl,)), ("position", vec3, (nl,))]
         motion = [(k, vec3, (nl,)) for k in ("omega", "velocity", "alpha", "acceleration")]
-        subtree = [("subtree_mass", real, (nl,)), ("subtree_moment", vec3, (nl,)), ("subtree_inertia", vec6, (nl,))]
-        wrench = [("torque", vec3, (nl,)), ("force", vec3, (nl,))]
-        axes = [
-            (k, vec3, (nv,)) for k in ("axis_angular", "axis_linear", "momentum_angular", "momentum_linear")
+        subtree = [
+            ("subtree_mass", real, (nl,)),
+            ("subtree_moment", vec3, (nl,)),
+            ("subtree_inertia", vec6, (nl,)),
         ]
+        wrench = [("torque", vec3, (nl,)), ("force", vec3, (nl,))]
+        axes = [(k, vec3, (nv,)) for k in ("axis_angular", "axis_linear", "momentum_angular", "momentum_linear")]
         result = [
             ("point", vec3, (nc,)),
             ("mass_matrix", real, (npair,)),
@@ -87,9 +90,7 @@ class Program:
             ("jacobian", vec3, (nchain,)),
             ("depth", real, (nc,)),
         ]
-        self._dynamics = workspace(
-            pose + motion + subtree + wrench + axes + result, self.substeps, gradient=True
-        )
+        self._dynamics = workspace(pose + motion + subtree + wrench + axes + result, self.substeps, gradient=True)
         sweeps = max(1, self.law.sweeps)
         self._solver = workspace(
             [
@@ -205,7 +206,15 @@ class Program:
         impulses = self._command(law.impulses, n, [first, *self._law_arguments(slot), y.impulse])
         if self.law.needs_delassus:
             k = constraint_kernels(self.precision)
-            arguments = [first, *t.tree(self.timestep), t.common, x.mass_matrix, x.bias, x.jacobian, self.qvel[s]]
+            arguments = [
+                first,
+                *t.tree(self.timestep),
+                t.common,
+                x.mass_matrix,
+                x.bias,
+                x.jacobian,
+                self.qvel[s],
+            ]
             arguments += [y.lower, y.bias_reduced, y.reduced, y.contact_velocity, y.free_velocity, y.delassus]
             before = self._command(k.condense, n, arguments)
             arguments = [first, s, *t.tree(self.timestep), y.lower, y.bias_reduced, y.reduced, y.impulse]
@@ -251,20 +260,48 @@ class Program:
         tree, next_bar, qvel_bar = t.tree(self.timestep), self.qvel_bar[s + 1], self.qvel_bar[s]
         given = [x.mass_matrix.grad, x.bias.grad, x.jacobian.grad, qvel_bar]
         law = [first, *self._law_arguments(s), bar.impulse, bar.raw, bar.scale, bar.relaxation]
-        law += [self.parameters_bar.friction, x.depth.grad, bar.contact_velocity, bar.free_velocity, bar.delassus]
+        law += [
+            self.parameters_bar.friction,
+            x.depth.grad,
+            bar.contact_velocity,
+            bar.free_velocity,
+            bar.delassus,
+        ]
         law = self._command(self.law.kernels(self.precision).adjoint, n, law)
         if self.law.needs_delassus:
             k = constraint_kernels(self.precision)
-            after = [first, *tree, y.lower, y.bias_reduced, y.reduced, y.impulse, y.change, y.scaled, next_bar]
+            after = [
+                first,
+                *tree,
+                y.lower,
+                y.bias_reduced,
+                y.reduced,
+                y.impulse,
+                y.change,
+                y.scaled,
+                next_bar,
+            ]
             after += [bar.change, bar.lower, bar.bias_reduced, bar.reduced, bar.impulse, qvel_bar]
             before = [first, *tree, t.common, x.jacobian, self.qvel[s], y.lower, y.bias_reduced, y.reduced]
             before += [bar.contact_velocity, bar.free_velocity, bar.delassus]
             before += [bar.lower, bar.bias_reduced, bar.reduced, *given]
-            return [self._command(k.apply_adjoint, n, after), law, self._command(k.condense_adjoint, n, before)]
+            return [
+                self._command(k.apply_adjoint, n, after),
+                law,
+                self._command(k.condense_adjoint, n, before),
+            ]
         k = force_kernels(self.precision)
         after = [first, *tree, x.jacobian, y.impulse, y.lower, y.bias_reduced, y.change, y.scaled]
         after += [next_bar, bar.change, bar.lower, bar.impulse, *given]
-        before = [first, *t.chains(), x.jacobian, self.qvel[s], bar.contact_velocity, x.jacobian.grad, qvel_bar]
+        before = [
+            first,
+            *t.chains(),
+            x.jacobian,
+            self.qvel[s],
+            bar.contact_velocity,
+            x.jacobian.grad,
+            qvel_bar,
+        ]
         return [
             self._command(k.accelerate_adjoint, n, after),
             law,
@@ -333,9 +370,7 @@ class Program:
         grads = {}
         if adjoint:
             grads["adj_inputs"] = [a.grad if isinstance(a, wp.array) else None for a in arguments]
-        return wp.launch(
-            kernel, dim=n, inputs=arguments, device=self.device, record_cmd=True, adjoint=adjoint, **grads
-        )
+        return wp.launch(kernel, dim=n, inputs=arguments, device=self.device, record_cmd=True, adjoint=adjoint, **grads)
 
 
 class _Zero:

@@ -94,9 +94,7 @@ def _add_scenery(spec: mujoco.MjSpec, robot: mujoco.MjModel) -> None:
     mujoco.mju_mat2Quat(turn, np.stack([right, np.cross(backward, right), backward], axis=1).ravel())
     track = mujoco.mjtCamLight.mjCAMLIGHT_TRACKCOM
     distance = 1.6 * robot.stat.extent
-    spec.worldbody.add_camera(
-        name="scene_camera", mode=track, pos=centre + distance * backward, quat=turn, fovy=45.0
-    )
+    spec.worldbody.add_camera(name="scene_camera", mode=track, pos=centre + distance * backward, quat=turn, fovy=45.0)
     spec.worldbody.add_light(
         name="scene_light",
         mode=track,

@@ -42,9 +42,7 @@ def build_topology(model: Model) -> Topology:
     last_dof = {int(link): d for d, link in enumerate(model.dof_link)}
     chains = [path(last_dof[int(link)]) for link in model.contact_link]
     scalar = (Joint.SLIDE, Joint.HINGE)
-    qpos_of = [
-        int(model.link_qpos[link]) if int(model.link_joint[link]) in scalar else -1 for link in model.dof_link
-    ]
+    qpos_of = [int(model.link_qpos[link]) if int(model.link_joint[link]) in scalar else -1 for link in model.dof_link]
 
     def offsets(lists):
         return np.cumsum([0] + [len(x) for x in lists], dtype=np.int32)

@@ -54,9 +54,7 @@ class Workspace:
         self.slots = [self._cut(block) for block in self._blocks]
 
     def _block(self) -> wp.array:
-        return wp.zeros(
-            (max(1, self._worlds), self._width), dtype=self._precision.real, device=self._device
-        )
+        return wp.zeros((max(1, self._worlds), self._width), dtype=self._precision.real, device=self._device)
 
     def _cut(self, block: wp.array) -> SimpleNamespace:
         arrays = {}

@@ -25,10 +25,7 @@ def test_without_arguments_it_says_what_it_does(environment):
 
 def test_train_evaluate_resume(tmp_path, capsys):
     out = str(tmp_path / "a")
-    assert (
-        main(["shac", ENV, "--contact", "hard", "--seed", "3", "--out", out, "--iterations", "2", *SMALL])
-        == 0
-    )
+    assert main(["shac", ENV, "--contact", "hard", "--seed", "3", "--out", out, "--iterations", "2", *SMALL]) == 0
     assert main(["evaluate", out, "--contact", "smoothed", "--episodes", "3", "--stochastic"]) == 0
     assert "sampled actions" in capsys.readouterr().out
     record = json.loads((tmp_path / "a" / "evaluate-smoothed-stochastic.json").read_text())

@@ -14,8 +14,7 @@ def batches():
     generator = torch.Generator().manual_seed(0)
     offset = torch.tensor([1e4, 0.0, -3.0], dtype=torch.float64)
     return [
-        offset + torch.randn(*shape, 3, generator=generator, dtype=torch.float64)
-        for shape in ((5, 4), (1,), (70,))
+        offset + torch.randn(*shape, 3, generator=generator, dtype=torch.float64) for shape in ((5, 4), (1,), (70,))
     ]
 
 

@@ -54,9 +54,7 @@ def test_first_step_is_the_policy_gradient():
     agent.update(envs, 0)
     std = math.exp(-0.5)
     gradient = {name: float(p.grad) for name, p in agent.actor.named_parameters()}
-    assert gradient["body.layers.0.bias"] == pytest.approx(
-        float(-(advantages * noise / std).mean()), rel=1e-6
-    )
+    assert gradient["body.layers.0.bias"] == pytest.approx(float(-(advantages * noise / std).mean()), rel=1e-6)
     expected = float(-(advantages * (noise**2 - 1.0)).mean()) - 0.01  # d entropy / d log_std = 1
     assert gradient["log_std"] == pytest.approx(expected, rel=1e-6)
     assert float(agent.critic.layers[0].bias.grad) == pytest.approx(float(value_gradient), rel=1e-6)
@@ -102,9 +100,7 @@ def test_a_fall_ends_the_value():
 
 
 # KL of Gaussians with equal std 1 is half the squared distance of the means.
-@pytest.mark.parametrize(
-    ("distance", "factor"), [(0.0, 1.0), (0.05, 1.5), (0.12, 1.0), (0.14, 1.0), (0.25, 1 / 1.5)]
-)
+@pytest.mark.parametrize(("distance", "factor"), [(0.0, 1.0), (0.05, 1.5), (0.12, 1.0), (0.14, 1.0), (0.25, 1 / 1.5)])
 def test_learning_rate_follows_the_divergence(distance, factor):
     agent = Ppo(PpoSettings(desired_kl=0.01), 1, 1, seed=0)
     mean, log_std = torch.zeros(5, 1), torch.zeros(1)
@@ -116,9 +112,7 @@ def test_learning_rate_follows_the_divergence(distance, factor):
 
 
 def test_a_gradient_that_is_not_finite_is_dropped_and_counted():
-    settings = PpoSettings(
-        num_envs=4, horizon=4, actor_hidden=(8,), critic_hidden=(8,), passes=1, minibatches=1
-    )
+    settings = PpoSettings(num_envs=4, horizon=4, actor_hidden=(8,), critic_hidden=(8,), passes=1, minibatches=1)
     agent, envs = Ppo(settings, 4, 2, seed=0), begun(PointMass)
     agent.update(envs, 0)
     before = agent.optimizer.values.clone()

@@ -43,9 +43,7 @@ def test_gradient_is_that_of_the_loss_written_by_hand(horizon):
         for p in (agent.actor.body.layers[0].weight, agent.actor.body.layers[0].bias, agent.actor.log_std)
     )
     critic = [p.detach().clone().reshape(()) for p in agent.target.parameters()]
-    noise = torch.randn(horizon, 4, 1, generator=torch.Generator().manual_seed(3), dtype=torch.float64)[
-        ..., 0
-    ]
+    noise = torch.randn(horizon, 4, 1, generator=torch.Generator().manual_seed(3), dtype=torch.float64)[..., 0]
     loss = hand_written_loss(x, weight, bias, log_std, noise, critic, 0.9)
     loss.backward()
 
@@ -157,9 +155,7 @@ def test_a_gradient_that_is_not_finite_is_dropped_and_counted():
     assert math.isnan(numbers["grad_norm"])
     assert torch.equal(agent.actor_optimizer.values, before)
     assert torch.equal(agent.actor_optimizer.moment, moment)
-    assert not torch.equal(
-        agent.critic_optimizer.values, critic
-    )  # the critic has learned from the finite rewards
+    assert not torch.equal(agent.critic_optimizer.values, critic)  # the critic has learned from the finite rewards
     envs.reward = usual
     _, numbers = agent.update(envs, 2)
     assert numbers["skipped"] == 0

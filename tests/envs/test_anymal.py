@@ -61,9 +61,7 @@ def test_the_noise_is_what_legged_gym_adds():
         silent = env.state.remember(noise=torch.zeros_like(env.state.memory["noise"]))
         errors.append(obs - clean_task.observe(silent))
     errors = torch.cat(errors)
-    bound = torch.tensor(
-        [0.1] * 3 + [0.2] * 3 + [0.05] * 3 + [0.0] * 3 + [0.01] * 12 + [1.5] * 12 + [0.0] * 13
-    )
+    bound = torch.tensor([0.1] * 3 + [0.2] * 3 + [0.05] * 3 + [0.0] * 3 + [0.01] * 12 + [1.5] * 12 + [0.0] * 13)
     assert (errors.abs() <= bound + 1e-12).all()
     noisy = bound > 0
     assert (errors[:, noisy].abs().amax(0) > 0.98 * bound[noisy]).all()
@@ -76,9 +74,7 @@ def test_a_final_observation_carries_noise_too():
     env, silent = make(max_episode_steps=2), make(max_episode_steps=2, config={"noise": 0.0})
     for e in (env, silent):
         e.step(zeros(4, 12))
-    assert (
-        env.step(zeros(4, 12))[4]["final_obs"][:, :9] != silent.step(zeros(4, 12))[4]["final_obs"][:, :9]
-    ).all()
+    assert (env.step(zeros(4, 12))[4]["final_obs"][:, :9] != silent.step(zeros(4, 12))[4]["final_obs"][:, :9]).all()
 
 
 def test_reward_by_hand():
@@ -154,9 +150,7 @@ def test_torque_is_clipped_at_the_drives_limit():
     action = torch.ones(1, 12, dtype=torch.float64)
     state = env.state.replace(qpos=torch.tensor(env.model.home)[None], qvel=zeros(1, 18), action=action)
     torch.testing.assert_close(env.task.torque(state), torch.full((1, 12), 80.0, dtype=torch.float64))
-    torch.testing.assert_close(
-        env.task.torque(state.replace(action=0.5 * action)), torch.full((1, 12), 42.5).double()
-    )
+    torch.testing.assert_close(env.task.torque(state.replace(action=0.5 * action)), torch.full((1, 12), 42.5).double())
 
 
 def test_feet_swing_in_diagonal_pairs():
@@ -181,9 +175,7 @@ def test_the_phase_runs_at_two_hertz_from_a_random_start():
     assert 2 * math.pi - 0.1 < start.max() < 2 * math.pi
     for _ in range(5):
         env.step(zeros(500, 12))
-    torch.testing.assert_close(
-        env.task.phase(env.state) - start, torch.full((500,), 4 * math.pi * 0.1).double()
-    )
+    torch.testing.assert_close(env.task.phase(env.state) - start, torch.full((500,), 4 * math.pi * 0.1).double())
 
 
 def test_an_episode_ends_low_or_tilted():
@@ -275,9 +267,7 @@ def test_metrics_compare_with_the_command():
         command = state.memory["command"][world]
         assert metrics["velocity_error_x"][world].item() == pytest.approx(velocity[0] - command[0].item())
         assert metrics["velocity_error_y"][world].item() == pytest.approx(velocity[1] - command[1].item())
-        assert metrics["yaw_rate_error"][world].item() == pytest.approx(
-            (state.qvel[world, 5] - command[2]).item()
-        )
+        assert metrics["yaw_rate_error"][world].item() == pytest.approx((state.qvel[world, 5] - command[2]).item())
         assert metrics["forward_velocity"][world].item() == pytest.approx(velocity[0])
         assert metrics["base_height"][world].item() == state.qpos[world, 2].item()
 

@@ -9,9 +9,7 @@ import diffenvs
 
 
 def make(num_envs=4, **kwargs):
-    env = diffenvs.DiffVecEnv(
-        "DiffQuadruped-v0", num_envs, threads=1, dtype="float64", array_type="torch", **kwargs
-    )
+    env = diffenvs.DiffVecEnv("DiffQuadruped-v0", num_envs, threads=1, dtype="float64", array_type="torch", **kwargs)
     env.reset(seed=0)
     return env
 

@@ -53,9 +53,7 @@ def test_rewards_are_all_there_with_their_weights(env, docs):
     written = {row.split()[0]: float(row.split()[-1]) for row in section(docs, "Rewards")}
     config = env.task.config
     assert written == {
-        f.name.removesuffix("_weight"): getattr(config, f.name)
-        for f in fields(config)
-        if f.name.endswith("_weight")
+        f.name.removesuffix("_weight"): getattr(config, f.name) for f in fields(config) if f.name.endswith("_weight")
     }
     terms = env.task.reward_terms(env.state, env.state.action, env.state)
     assert list(terms) == list(written)

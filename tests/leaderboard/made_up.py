@@ -34,8 +34,7 @@ def made_up(entry: str, seed: int, **changes) -> Record:
             for name, scale in (("return", 10), ("length", 5), ("grad_norm", 1e-3))
         }
         | {
-            name: [scale * 1.2345678 * i for i in range(count)]
-            for name, scale in (("iteration", 2), ("samples", 4096))
+            name: [scale * 1.2345678 * i for i in range(count)] for name, scale in (("iteration", 2), ("samples", 4096))
         },
         "evaluations": {
             name: {

@@ -52,9 +52,7 @@ def test_every_run_is_trained_evaluated_and_recorded(carry_out, checkout, experi
     kinds = Counter(call.split()[0] for call in calls(checkout))
     # 3 laws x 2 seeds; own and hard law, mean and sampled action; hard's own law is the hard one
     assert kinds == {"shac": 6, "evaluate": 2 * (4 + 2 + 4)}
-    assert all(
-        "--threads 1" in call and "--iterations 12" in call for call in calls(checkout) if "shac" in call
-    )
+    assert all("--threads 1" in call and "--iterations 12" in call for call in calls(checkout) if "shac" in call)
 
     records = conduct.collect(experiment, preset, work, tmp_path / "results")
     assert [(record.entry, record.seed) for record in records] == [
@@ -177,9 +175,7 @@ def test_a_killed_experiment_goes_on_and_counts_nothing_twice(checkout, work):
     for reached, deadly in ((3, signal.SIGKILL), (12, signal.SIGTERM)):
         driver = subprocess.Popen(command, cwd=ROOT)
         log = work / "soft-0" / "log.jsonl"
-        wait_for(
-            lambda log=log, reached=reached: log.exists() and len(log.read_text().splitlines()) >= reached
-        )
+        wait_for(lambda log=log, reached=reached: log.exists() and len(log.read_text().splitlines()) >= reached)
         driver.send_signal(deadly)
         driver.wait()
     (checkout / "pace").write_text("0.002")
@@ -206,9 +202,7 @@ def test_a_folder_is_held_by_one_leaderboard_at_a_time(work, monkeypatch):
         pass
 
 
-def test_a_commit_is_dirty_when_it_says_so_or_when_the_run_went_on_at_another(
-    carry_out, experiment, preset, work
-):
+def test_a_commit_is_dirty_when_it_says_so_or_when_the_run_went_on_at_another(carry_out, experiment, preset, work):
     carry_out()
     run = runs(experiment, preset)[0]
     path = work / run.name / "config.json"

@@ -67,9 +67,7 @@ def test_smoke(tmp_path):
         ),
     ],
 )
-def test_bad_arguments_get_one_sentence_and_nothing_is_written(
-    arguments, sentence, capsys, tmp_path, monkeypatch
-):
+def test_bad_arguments_get_one_sentence_and_nothing_is_written(arguments, sentence, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(arguments) == 2
     said = capsys.readouterr()
@@ -112,9 +110,7 @@ def test_table_makes_page_and_figure_from_the_json(tmp_path, capsys):
 
 def test_readme_is_rewritten_in_place(tmp_path, monkeypatch):
     text = (ROOT / "README.md").read_text()
-    (tmp_path / "README.md").write_text(
-        text.replace("<!-- environments -->\n", "<!-- environments -->\nold\n")
-    )
+    (tmp_path / "README.md").write_text(text.replace("<!-- environments -->\n", "<!-- environments -->\nold\n"))
     monkeypatch.setattr(conduct, "CHECKOUT", tmp_path)
     assert main(["readme"]) == 0
     assert (tmp_path / "README.md").read_text() == text

@@ -19,9 +19,7 @@ class Terminal(io.StringIO):
 
 def job(done=0.25):
     """A job of one step."""
-    return Job(
-        "soft-0", (Step("training", tuple, lambda: done, 240.0, Path("soft-0.log"), lambda: "return 900"),)
-    )
+    return Job("soft-0", (Step("training", tuple, lambda: done, 240.0, Path("soft-0.log"), lambda: "return 900"),))
 
 
 def active(work):

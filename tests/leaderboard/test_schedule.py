@@ -43,9 +43,7 @@ def test_longest_first_steps_in_order_and_no_more_processes_than_cores(tmp_path)
     assert noted.most == 2
     for job in jobs:
         own = [event for event in noted.events if event[1] == job.name]
-        assert own == [
-            (kind, job.name, label) for label in ("train", "test") for kind in ("started", "finished")
-        ]
+        assert own == [(kind, job.name, label) for label in ("train", "test") for kind in ("started", "finished")]
     # the expected time falls to nothing as work is done
     assert noted.left[0] > 0.0
     assert min(noted.left) == 0.0
@@ -75,9 +73,7 @@ def test_what_is_done_is_not_run_again(tmp_path):
 
 
 def test_a_failure_stops_its_job_and_no_other(tmp_path):
-    bad = Step(
-        "train", lambda: python("raise SystemExit('the reason')"), lambda: 0.0, 5.0, tmp_path / "bad.log"
-    )
+    bad = Step("train", lambda: python("raise SystemExit('the reason')"), lambda: 0.0, 5.0, tmp_path / "bad.log")
     lazy = Step("train", lambda: python("pass"), lambda: 0.0, 4.0, tmp_path / "lazy.log")
     jobs = [
         Job("bad", (bad, touching(tmp_path, "bad", "test"))),
@@ -135,9 +131,7 @@ def test_ctrl_c_lets_the_children_save(tmp_path):
 def test_a_child_that_will_not_stop_is_ended(tmp_path):
     ready = tmp_path / "ready"
     source = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN);"
-    process = subprocess.Popen(
-        [sys.executable, "-c", f"{source} open({str(ready)!r}, 'w').close(); time.sleep(60)"]
-    )
+    process = subprocess.Popen([sys.executable, "-c", f"{source} open({str(ready)!r}, 'w').close(); time.sleep(60)"])
     wait_for(ready.exists)
     stop([process], patience=0.2)
     assert process.returncode == -signal.SIGKILL

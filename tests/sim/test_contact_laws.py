@@ -22,9 +22,7 @@ BLOCK = """<mujoco model="block"><option gravity="0 0 -9.81"/><worldbody><body n
 
 def point_simulator(xml, law, worlds, timestep=0.01):
     """One contact point of radius zero, so that its height is the coordinate."""
-    sim = Simulator(
-        load_model(xml), law, worlds, control_timestep=timestep, timestep=timestep, dtype=torch.float64
-    )
+    sim = Simulator(load_model(xml), law, worlds, control_timestep=timestep, timestep=timestep, dtype=torch.float64)
     return sim, sim.default_parameters().replace(contact_radius=torch.zeros(worlds, 1, dtype=torch.float64))
 
 
@@ -125,7 +123,7 @@ def test_sliding_block(law):
 def test_soft_static_load():
     # a spring in balance: m g = k d
     sim, parameters = point_simulator(MASS, Soft(), 1, timestep=0.0005)
-    z, v = run(sim, parameters, torch.zeros(1, 1, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64), 20000)
+    z, _ = run(sim, parameters, torch.zeros(1, 1, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64), 20000)
     # one-sided damping (approach only) makes the last oscillation decay slowly
     assert float(z[0, 0]) == pytest.approx(-G / 1.2e4, rel=0.02)
 

@@ -12,8 +12,6 @@ WORLDS = 20
 INERTIA_SCALE = {"inertia": 0.01}
 
 
-
-
 @pytest.mark.parametrize("law", CONTACT)
 @pytest.mark.parametrize("robot", ["quadruped", "anymal_d"])
 def test_eight_step_rollout_with_respect_to_all_actions(robot, law):

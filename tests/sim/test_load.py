@@ -173,9 +173,7 @@ def test_mass_matrix_from_the_inertias_is_that_of_mujoco(tricky):
         mujoco.mj_forward(m, data)
         expected = np.zeros((m.nv, m.nv))
         mujoco.mj_fullM(m, data, expected)
-        np.testing.assert_allclose(
-            mass_matrix_by_energy(model, m, data.qpos), expected, rtol=1e-10, atol=1e-12
-        )
+        np.testing.assert_allclose(mass_matrix_by_energy(model, m, data.qpos), expected, rtol=1e-10, atol=1e-12)
 
 
 def test_contact_spheres_are_where_mujoco_has_them(tricky):
@@ -267,9 +265,7 @@ def test_an_actuator_gives_the_force_that_mujoco_gives(actuator):
         force = model.actuator_gain[0] * u + model.actuator_kp[0] * (u - q) - model.actuator_kd[0] * qd
         limit = model.actuator_limit[0]
         clipped += abs(force) > limit
-        np.testing.assert_allclose(
-            np.clip(force, -limit, limit), data.qfrc_actuator[dof], rtol=1e-12, atol=1e-12
-        )
+        np.testing.assert_allclose(np.clip(force, -limit, limit), data.qfrc_actuator[dof], rtol=1e-12, atol=1e-12)
     assert model.dof_speed[dof] == 7.5
     assert model.dof_effort[dof] == limit
     assert (clipped > 0) == np.isfinite(limit)
@@ -297,9 +293,7 @@ def test_bad_input_is_one_sentence(argument, error, words):
 def test_contacts_are_chosen_by_name():
     assert load_model(FREE, contacts=()).ncontact == 0
     assert load_model(FREE, contacts=["bounce"]).contact_radius.tolist() == [0.1]
-    with pytest.raises(
-        ValueError, match=r"contacts: 'foot' is not one of the spheres on moving bodies \(bounce\)"
-    ):
+    with pytest.raises(ValueError, match=r"contacts: 'foot' is not one of the spheres on moving bodies \(bounce\)"):
         load_model(FREE, contacts=["foot"])
 
 

@@ -58,9 +58,7 @@ def hinge(top: str = "", joint: str = "", body: str = "", world: str = "", end: 
             "actuator 'brake' is neither",
         ),
         (
-            hinge(
-                end='<actuator><general name="odd" joint="hip" biastype="affine" biasprm="1 0 0"/></actuator>'
-            ),
+            hinge(end='<actuator><general name="odd" joint="hip" biastype="affine" biasprm="1 0 0"/></actuator>'),
             "actuator 'odd' is neither",
         ),
         (

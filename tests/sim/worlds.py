@@ -17,9 +17,7 @@ def simulator(robot: str, law, worlds: int, dtype=torch.float64, **options) -> S
     """The robot at the steps of its task."""
     control_timestep, timestep = STEPS[robot]
     model = load_model(ASSETS / f"{robot}.xml")
-    return Simulator(
-        model, law, worlds, control_timestep=control_timestep, timestep=timestep, dtype=dtype, **options
-    )
+    return Simulator(model, law, worlds, control_timestep=control_timestep, timestep=timestep, dtype=dtype, **options)
 
 
 def states(model, worlds: int, seed: int, dtype=torch.float64):
@@ -34,8 +32,6 @@ def states(model, worlds: int, seed: int, dtype=torch.float64):
     qvel = 0.5 * rng.normal(size=(worlds, model.nv))
     control = model.home[7:] + rng.uniform(-0.3, 0.3, (worlds, model.nu))
     return tuple(torch.tensor(x, dtype=dtype) for x in (qpos, qvel, control))
-
-
 
 
 def rollout_loss(sim: Simulator, qpos, qvel, controls, parameters, weights):

@@ -73,10 +73,8 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
     ) -> vec3:
         u = free_velocity[w, j]
         for k in range(ncontact):
-            if k == j:
-                u = u + delassus[w, j, k] * raw[w, k]
-            else:
-                u = u + delassus[w, j, k] * (raw[w, k] * scale[w, k])
+            share = wp.where(k == j, real(1.0), scale[w, k])
+            u = u + delassus[w, j, k] * (raw[w, k] * share)
         return u
 
     @wp.kernel(module="unique", enable_backward=False)
