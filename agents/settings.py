@@ -26,6 +26,7 @@ SHAC = MappingProxyType(
             lr_decay="linear",
             actor_lr=2e-3,
             critic_lr=2e-3,
+            layer_norm=True,
             stagger=True,
         ),
     }

@@ -31,8 +31,9 @@ def run(
     A run that was stopped or killed goes on where it was when the same command is given again.
 
     Args:
-        name: the experiment (contact-models).
-        preset: smoke (seconds, a test), quick (minutes), paper (the published scale).
+        name: the experiment (contact-models, sample-efficiency, velocity-tracking).
+        preset: smoke (seconds, a test), quick (one seed), seeds (where there is one, several), paper (the
+            published scale).
         out: where results, and runs under it, are written. Default: leaderboard/results/NAME/PRESET and
             runs/NAME/PRESET; a fresh temporary folder for smoke.
         cores: processes at a time; default: every core that this process may use.
@@ -65,8 +66,8 @@ def table(name: tyro.conf.Positional[str], /, preset: str = "quick", out: Path |
     """Print the tables of results that exist, and write their page and figure anew.
 
     Args:
-        name: the experiment (contact-models).
-        preset: smoke, quick or paper.
+        name: the experiment (contact-models, sample-efficiency, velocity-tracking).
+        preset: smoke, quick, seeds or paper.
         out: the results folder; default: leaderboard/results/NAME/PRESET.
     """
     chosen = experiment(name)

@@ -81,7 +81,7 @@ def record(run: Run, folder: RunFolder) -> Record:
         seconds_per_iteration=seconds_per_iteration(log),
         nonfinite=nonfinite(log) + sum(test["nonfinite"] for test in evaluations.values()),
         reached=reached(log, MILESTONES),
-        curve=curve(log),
+        curve=curve(log, run.entry.metrics),
         evaluations=evaluations,
     )
 
@@ -175,12 +175,11 @@ def claimed(work: Path) -> Iterator[tuple[int, ...]]:
 def _job(run: Run, folder: RunFolder) -> Job:
     _check_same(run, folder)
     log = folder.path.with_suffix(".log")
-    iterations = run.preset.iterations
     train = Step(
-        label=f"training {iterations} iterations",
+        label=f"training {run.iterations} iterations",
         command=partial(_train_command, run, folder),
-        done=partial(folder.trained, iterations),
-        seconds=iterations * run.entry.seconds_per_iteration,
+        done=partial(folder.trained, run.iterations),
+        seconds=run.iterations * run.entry.seconds_per_iteration,
         log=log,
         fares=partial(_training_return, folder),
     )
@@ -209,7 +208,7 @@ def _train_command(run: Run, folder: RunFolder) -> tuple[str, ...]:
 def _evaluated(run: Run, folder: RunFolder, test: Evaluation) -> float:
     """1 when the test was made of the policy at the end of training, on the preset's number of episodes."""
     said = folder.evaluation(test.label)
-    wanted = (run.preset.episodes, run.preset.iterations)
+    wanted = (run.preset.episodes, run.iterations)
     return float(said is not None and (said["episodes"], said["trained"]["iteration"]) == wanted)
 
 
@@ -234,7 +233,7 @@ def _check_same(run: Run, folder: RunFolder) -> None:
         "env": run.entry.env,
         "contact": run.entry.contact,
         "seed": run.seed,
-        "iterations": run.preset.iterations,
+        "iterations": run.iterations,
     }
     if run.preset.num_envs is not None:
         found["num_envs"], wanted["num_envs"] = settings["num_envs"], run.preset.num_envs

@@ -32,20 +32,41 @@ def new_figure(columns: int, *, width: float = 10.0, height: float = 3.8) -> tup
     return figure, list(axes)
 
 
-def learning_curves(panel: Axes, groups: Mapping[str, Sequence[Record]], *, ylabel: str) -> None:
-    """Training return against iteration: the mean over seeds as a line, one standard deviation as a band."""
+def learning_curves(
+    panel: Axes, groups: Mapping[str, Sequence[Record]], *, ylabel: str, x: str = "iteration", log: bool = False
+) -> None:
+    """Training return against another column of the curve, a line an entry. log: logarithmic x."""
     for colour, (name, records) in zip(COLOURS, groups.items(), strict=False):
-        points = [_points(record) for record in records]
-        if not all(len(iterations) for iterations, _ in points):
-            continue  # too short a training for a single episode to end
-        grid = np.unique(np.concatenate([iterations for iterations, _ in points]))
-        curves = np.stack([np.interp(grid, *point) for point in points])
-        panel.plot(grid, curves.mean(0), color=colour, label=name, linewidth=1.5)
-        if len(records) > 1:
-            low, high = curves.mean(0) - curves.std(0), curves.mean(0) + curves.std(0)
-            panel.fill_between(grid, low, high, color=colour, alpha=0.2, linewidth=0)
-    panel.set_xlabel("iteration")
-    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+        curve_over_seeds(panel, records, x=x, y="return", colour=colour, label=name)
+    if log:
+        panel.set_xscale("log")
+    finish_curves(panel, xlabel=x, ylabel=ylabel)
+
+
+def curve_over_seeds(panel: Axes, records: Sequence[Record], *, x: str, y: str, colour: str, label: str) -> None:
+    """One column of the curve against another: the mean over seeds as a line, one deviation as a band.
+
+    Drawn where every seed has numbers; not at all when a training was too short for a single episode to end.
+    """
+    points = [_points(record, x, y) for record in records]
+    if not all(len(at) for at, _ in points):
+        return
+    grid = np.unique(np.concatenate([at for at, _ in points]))
+    grid = grid[(grid >= max(at[0] for at, _ in points)) & (grid <= min(at[-1] for at, _ in points))]
+    if not grid.size:
+        return
+    curves = np.stack([np.interp(grid, *point) for point in points])
+    panel.plot(grid, curves.mean(0), color=colour, label=label, linewidth=1.5)
+    if len(records) > 1:
+        low, high = curves.mean(0) - curves.std(0), curves.mean(0) + curves.std(0)
+        panel.fill_between(grid, low, high, color=colour, alpha=0.2, linewidth=0)
+
+
+def finish_curves(panel: Axes, *, xlabel: str, ylabel: str) -> None:
+    """Labels of a panel of curves, whole iterations on its axis, and the legend when there is a curve."""
+    panel.set_xlabel(xlabel)
+    if xlabel == "iteration":
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     panel.set_ylabel(ylabel)
     if panel.lines:
         panel.legend(frameon=False)
@@ -74,9 +95,9 @@ def bars(
     panel.legend(frameon=False)
 
 
-def _points(record: Record) -> tuple[np.ndarray, np.ndarray]:
-    """(iterations, returns) of the curve from its first finished episode on."""
-    pairs = zip(record.curve["iteration"], record.curve["return"], strict=True)
+def _points(record: Record, x: str, y: str) -> tuple[np.ndarray, np.ndarray]:
+    """Two columns of the curve where the second has a number: returns begin at the first finished episode."""
+    pairs = zip(record.curve[x], record.curve[y], strict=True)
     kept = np.array([pair for pair in pairs if pair[1] is not None], dtype=np.float64).reshape(-1, 2)
     return kept[:, 0], kept[:, 1]
 

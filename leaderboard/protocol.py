@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ class Entry:
 
     seconds_per_iteration, evaluation_seconds: expected times on one core [s], of training and of one
     evaluation; they order the runs and foretell the time left, so only their ratios matter.
+    metrics: the environment's metrics whose RMS in training is kept with the curve.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Entry:
     evaluations: tuple[Evaluation, ...]
     seconds_per_iteration: float
     evaluation_seconds: float
+    metrics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Preset:
 
     num_envs: worlds in training; None takes the agent's own setting.
     kept: whether the results are meant for the repository (a smoke test's never are).
+    own_seeds, own_iterations: by entry, where one is trained at another scale than `seeds`, `iterations`.
     """
 
     name: str
@@ -57,6 +61,8 @@ class Preset:
     episodes: int
     num_envs: int | None = None
     kept: bool = True
+    own_seeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    own_iterations: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,13 @@ class Experiment:
     presets: tuple[Preset, ...]
     tabulate: Callable[[Sequence[Record]], tuple[Table, ...]]
     draw: Callable[[Sequence[Record], Path], None]
+
+    def __post_init__(self) -> None:
+        """Raise ValueError when a preset speaks of an entry that there is not."""
+        names = {entry.name for entry in self.entries}
+        for preset in self.presets:
+            if strangers := {*preset.own_seeds, *preset.own_iterations} - names:
+                raise ValueError(f"preset {preset.name} of {self.name}: no entry {sorted(strangers)}")
 
     def preset(self, name: str) -> Preset:
         """The preset of that name; ValueError names those that exist."""
@@ -96,13 +109,18 @@ class Run:
     def name(self) -> str:
         return f"{self.entry.name}-{self.seed}"
 
+    @property
+    def iterations(self) -> int:
+        """Iterations of the training."""
+        return self.preset.own_iterations.get(self.entry.name, self.preset.iterations)
+
     def train_command(self, folder: Path | str, *, resume: bool = False) -> tuple[str, ...]:
         """Command, to be run in the checkout, that trains this run into the folder."""
         worlds = () if self.preset.num_envs is None else ("--num-envs", str(self.preset.num_envs))
         return (
             *("python", "-m", "agents", self.entry.agent, self.entry.env),
             *("--contact", self.entry.contact, "--seed", str(self.seed)),
-            *("--iterations", str(self.preset.iterations), *worlds, "--threads", "1", "--out", str(folder)),
+            *("--iterations", str(self.iterations), *worlds, "--threads", "1", "--out", str(folder)),
             *(("--resume",) if resume else ()),
         )
 
@@ -123,4 +141,10 @@ class Run:
 
 def runs(experiment: Experiment, preset: Preset) -> tuple[Run, ...]:
     """Every run of the experiment at that scale, seed by seed, so that early results cover all entries."""
-    return tuple(Run(experiment.name, preset, entry, seed) for seed in preset.seeds for entry in experiment.entries)
+    seeds = {entry.name: preset.own_seeds.get(entry.name, preset.seeds) for entry in experiment.entries}
+    return tuple(
+        Run(experiment.name, preset, entry, seed)
+        for seed in dict.fromkeys(sorted(chain.from_iterable(seeds.values())))
+        for entry in experiment.entries
+        if seed in seeds[entry.name]
+    )

@@ -60,13 +60,15 @@ class RunFolder:
         return _read(self.path / f"evaluate-{label}.json")
 
 
-def curve(log: Sequence[Mapping[str, Any]]) -> dict[str, list[float | None]]:
+def curve(log: Sequence[Mapping[str, Any]], metrics: Sequence[str] = ()) -> dict[str, list[float | None]]:
     """The log as columns of at most 200 rows, the first and the last iteration among them.
 
+    Besides the columns that every log has, `METRIC_rms` for each of the environment's metrics asked for.
     None stands where there was no number: no episode had finished, or a gradient norm was not finite.
     """
     rows = [log[index] for index in thinned(len(log))]
-    return {name: [row.get(name) for row in rows] for name in CURVE_COLUMNS}
+    columns = {name: [row.get(name) for row in rows] for name in CURVE_COLUMNS}
+    return columns | {f"{name}_rms": [row["metrics"][name]["rms"] for row in rows] for name in metrics}
 
 
 def reached(log: Sequence[Mapping[str, Any]], returns: Sequence[float]) -> dict[str, dict[str, float]]:

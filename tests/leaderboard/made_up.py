@@ -6,10 +6,11 @@ from pathlib import Path
 from leaderboard.records import Record
 
 
-def made_up(entry: str, seed: int, **changes) -> Record:
-    """A record such as a run of 400 iterations leaves, numbers invented."""
-    own = {"soft": 2000.0, "hard": 1900.0, "smoothed": 1950.0}[entry] + 10 * seed
-    hard = {"soft": 300.0, "hard": 1900.0, "smoothed": 1900.0}[entry] + 10 * seed
+def made_up(entry: str, seed: int, contact: str | None = None, **changes) -> Record:
+    """A record such as a run of 400 iterations leaves, numbers invented. contact: the entry's name if None."""
+    law = contact or entry
+    own = {"soft": 2000.0, "hard": 1900.0, "smoothed": 1950.0}[law] + 10 * seed
+    hard = {"soft": 300.0, "hard": 1900.0, "smoothed": 1900.0}[law] + 10 * seed
     count = 200
     values = {
         "experiment": "contact-models",
@@ -17,7 +18,7 @@ def made_up(entry: str, seed: int, **changes) -> Record:
         "entry": entry,
         "seed": seed,
         "env": "DiffQuadruped-v0",
-        "contact": entry,
+        "contact": law,
         "command": "python -m agents shac",
         "commit": "0123456789abcdef" * 2 + "01234567",
         "dirty": False,
@@ -46,11 +47,19 @@ def made_up(entry: str, seed: int, **changes) -> Record:
                 "falls": 3,
                 "metrics": {"forward_velocity": {"mean": 0.98, "rms": 1.0}},
             }
-            for label, value in ((entry, own), ("hard", hard))
+            for label, value in ((law, own), ("hard", hard))
             for name in (label, f"{label}-stochastic")
         },
     }
     return Record(**(values | changes))
+
+
+def rows(table) -> list[dict[str, str]]:
+    """Rows as dictionaries; the first of two columns of a name is NAME, the second NAME'."""
+    names = []
+    for column in table.columns:
+        names.append(f"{column}'" if column in names else column)
+    return [dict(zip(names, row, strict=True)) for row in table.rows]
 
 
 def write_json(path: Path, value) -> None:

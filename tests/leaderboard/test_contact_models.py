@@ -1,21 +1,21 @@
 """The comparison table, with made-up records: every number is where the paper's column says it is."""
 
+from dataclasses import replace
+
 import pytest
 
 from leaderboard.contact_models import CONTACT_MODELS, PUBLISHED, tabulate
 from leaderboard.experiments import EXPERIMENTS, experiment
 from leaderboard.protocol import runs
 from tests.leaderboard.made_up import made_up
+from tests.leaderboard.made_up import rows as made_up_rows
 
 LAWS = ("soft", "hard", "smoothed")
 
 
 def rows(table):
-    """Rows as dictionaries; the first of two columns of a name is NAME, the second NAME'."""
-    names = []
-    for column in table.columns:
-        names.append(f"{column}'" if column in names else column)
-    return {row[0]: dict(zip(names, row, strict=True)) for row in table.rows}
+    """Rows by the law that they are of."""
+    return {row["trained with"]: row for row in made_up_rows(table)}
 
 
 def test_the_paper_stands_beside_one_seed():
@@ -43,6 +43,19 @@ def test_several_seeds_give_mean_and_deviation_over_seeds():
     assert "over seeds" in first.notes[0]
     # 300, 310, 320: nothing is trimmed of three, their mean is 310
     assert "soft 310 [300, 320]" in first.notes[2]
+
+
+def test_laws_may_have_different_seeds():
+    records = [made_up(run.entry.name, run.seed) for run in runs(CONTACT_MODELS, CONTACT_MODELS.preset("seeds"))]
+    first = tabulate(records)[0]
+    assert "seeds 0, 1, 2 (soft, hard) and 0, 1, 2, 3, 4 (smoothed), 100 episodes" in first.notes[0]
+    # 1950 to 1990: mean 1970, deviation sqrt(250)
+    assert rows(first)["smoothed"]["return, own law"] == "1970 ± 16"
+    assert rows(first)["hard"]["return, own law"] == "1910 ± 10"
+    # one seed of a law: its episodes' deviation, said so, and no interval
+    mixed = tabulate([made_up("soft", 0), made_up("smoothed", 0), made_up("smoothed", 1)])[0]
+    assert "over seeds, or the episodes where there is one seed" in mixed.notes[0]
+    assert "over seeds: smoothed 1905 [" in mixed.notes[2]
 
 
 def test_what_is_kept_is_said_in_a_sentence():
@@ -126,6 +139,12 @@ def test_presets_are_the_scales_they_claim():
     }
     assert max(spent["soft"], spent["hard"] + spent["smoothed"]) < 600
     assert not CONTACT_MODELS.preset("smoke").kept
+    seeds = runs(CONTACT_MODELS, CONTACT_MODELS.preset("seeds"))
+    assert {run.iterations for run in seeds} == {400}
+    names = [run.name for run in seeds]
+    assert names[:3] == ["soft-0", "hard-0", "smoothed-0"]
+    assert names[-2:] == ["smoothed-3", "smoothed-4"]
+    assert len(names) == len(set(names)) == 3 + 3 + 5
 
 
 def test_unknown_names_are_answered_with_the_known_ones():
@@ -133,15 +152,23 @@ def test_unknown_names_are_answered_with_the_known_ones():
     with pytest.raises(ValueError, match="unknown experiment 'kappa': expected one of contact-models"):
         experiment("kappa")
     with pytest.raises(
-        ValueError, match="unknown preset 'huge' of contact-models: expected one of smoke, quick, paper"
+        ValueError, match="unknown preset 'huge' of contact-models: expected one of smoke, quick, seeds, paper"
     ):
         CONTACT_MODELS.preset("huge")
 
 
-def test_every_experiment_has_the_three_presets_and_its_own_name():
+def test_every_experiment_has_the_presets_and_its_own_name():
     assert len({candidate.name for candidate in EXPERIMENTS}) == len(EXPERIMENTS)
     for candidate in EXPERIMENTS:
-        assert [preset.name for preset in candidate.presets] == ["smoke", "quick", "paper"]
+        names = [preset.name for preset in candidate.presets]
+        assert [name for name in names if name != "seeds"] == ["smoke", "quick", "paper"]
+        assert len(names) == len(set(names))
+
+
+def test_a_preset_that_speaks_of_an_unknown_entry_is_refused():
+    stray = replace(CONTACT_MODELS.preset("quick"), own_iterations={"sofft": 3})
+    with pytest.raises(ValueError, match=r"preset quick of contact-models: no entry \['sofft'\]"):
+        replace(CONTACT_MODELS, presets=(stray,))
 
 
 def test_the_papers_numbers():

@@ -6,11 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from leaderboard import conduct
 from leaderboard.__main__ import folders, main
 from leaderboard.contact_models import CONTACT_MODELS
+from leaderboard.experiments import EXPERIMENTS
 from leaderboard.records import MAX_BYTES, read_record, write_record
 from tests.leaderboard.made_up import made_up
 
@@ -52,6 +54,19 @@ def test_smoke(tmp_path):
     assert second.returncode == 0
     assert second.stderr.count("finished before") == 3
     assert second.stdout.partition("Took")[0] == first.stdout.partition("Took")[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chosen", EXPERIMENTS[1:], ids=lambda chosen: chosen.name)
+def test_smoke_of_the_others(chosen, tmp_path):
+    """With real agents, to the end: every run recorded, the page and the figure written."""
+    assert main(["run", chosen.name, "--preset", "smoke", "--out", str(tmp_path)]) == 0
+    smoke = chosen.preset("smoke")
+    records = conduct.kept_records(chosen, smoke, tmp_path)
+    assert [(record.entry, record.iterations) for record in records] == [(entry.name, 3) for entry in chosen.entries]
+    assert all(np.isfinite(record.evaluations[record.contact]["return_mean"]) for record in records)
+    assert (tmp_path / "README.md").read_text() == conduct.report(chosen, smoke, records)
+    assert (tmp_path / "figure.png").stat().st_size > 5_000
 
 
 @pytest.mark.parametrize(
@@ -118,14 +133,15 @@ def test_readme_is_rewritten_in_place(tmp_path, monkeypatch):
 
 def test_results_that_are_kept_are_pages_of_their_json():
     """Committed results: each page is what its records say, and each record is a small one of its preset."""
-    for preset in CONTACT_MODELS.presets:
-        folder = conduct.default_results(CONTACT_MODELS, preset)
-        if folder.exists():
-            records = conduct.kept_records(CONTACT_MODELS, preset, folder)
-            assert {path.stem for path in folder.glob("*.json")} == {
-                f"{record.entry}-{record.seed}" for record in records
-            }
-            assert (folder / "README.md").read_text() == conduct.report(CONTACT_MODELS, preset, records)
-            assert all((folder / record.filename).stat().st_size <= MAX_BYTES for record in records)
-            assert {record.preset for record in records} == {preset.name}
-            assert os.path.getsize(folder / "figure.png") > 10_000
+    for chosen in EXPERIMENTS:
+        for preset in chosen.presets:
+            folder = conduct.default_results(chosen, preset)
+            if folder.exists():
+                records = conduct.kept_records(chosen, preset, folder)
+                assert {path.stem for path in folder.glob("*.json")} == {
+                    f"{record.entry}-{record.seed}" for record in records
+                }
+                assert (folder / "README.md").read_text() == conduct.report(chosen, preset, records)
+                assert all((folder / record.filename).stat().st_size <= MAX_BYTES for record in records)
+                assert {record.preset for record in records} == {preset.name}
+                assert os.path.getsize(folder / "figure.png") > 10_000

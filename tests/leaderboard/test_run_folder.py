@@ -73,6 +73,15 @@ def test_what_a_log_says():
     }
 
 
+def test_a_curve_carries_the_metrics_asked_for():
+    log = [
+        line(1, metrics={"speed": {"mean": 0.1, "rms": 0.5}}),
+        line(2, metrics={"speed": {"mean": 0.2, "rms": 0.25}}),
+    ]
+    assert curve(log, ("speed",))["speed_rms"] == [0.5, 0.25]
+    assert set(curve(log, ("speed",))) == {*curve(log), "speed_rms"}
+
+
 def test_a_long_curve_is_thinned():
     columns = curve([line(i, float(i)) for i in range(1, 1001)])
     assert {len(column) for column in columns.values()} == {200}
