@@ -7,6 +7,8 @@ number of rollouts can be alive on one simulator.
 
 import math
 import os
+import threading
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -93,6 +95,7 @@ class Simulator:
         self._parameters = [view(getattr(p.parameters, n)) for n in names]
         self._parameters_bar = [view(getattr(p.parameters_bar, n)) for n in names]
         self._loaded: list[tuple[torch.Tensor, int] | None] = [None] * len(names)
+        self._lock = threading.Lock()
         self.nonfinite_gradients = 0
 
     def default_parameters(self) -> Parameters:
@@ -125,7 +128,7 @@ class Simulator:
 
     def feet(self, qpos: torch.Tensor, parameters: Parameters) -> torch.Tensor:
         """World positions (N, nc, 3) [m] of the contact spheres' centres at ``qpos`` (N, nq); no gradient."""
-        with torch.no_grad():
+        with torch.no_grad(), self._exclusive():
             self._load_parameters(parameters.tensors())
             self._qpos[-1].copy_(qpos)
             self._qvel[-1].zero_()
@@ -135,6 +138,16 @@ class Simulator:
     def contact_impulses(self) -> torch.Tensor:
         """Impulse (N, nc, 3) [N s] on every contact sphere, world axes, over the last control step; no gradient."""
         return self._impulse.clone()
+
+    @contextmanager
+    def _exclusive(self):
+        """One thread at a time between filling the buffers and reading them; on CUDA, in torch's stream."""
+        with self._lock:
+            if self.device.type == "cuda":
+                with wp.ScopedStream(wp.stream_from_torch(torch.cuda.current_stream(self.device))):
+                    yield
+            else:
+                yield
 
     def _load_parameters(self, tensors: tuple[torch.Tensor, ...]) -> None:
         """Copy what is not in the buffers yet; a tensor and its version say whether it is."""
@@ -158,11 +171,12 @@ class Simulator:
 class _ControlStep(torch.autograd.Function):
     @staticmethod
     def forward(ctx, simulator: Simulator, qpos, qvel, control, *parameters):
-        simulator._load(qpos, qvel, control, parameters)
-        simulator.program.forward()
         ctx.simulator = simulator
         ctx.save_for_backward(qpos, qvel, control, *parameters)
-        return simulator._qpos[-1].clone(), simulator._qvel[-1].clone(), simulator._spheres.clone()
+        with simulator._exclusive():
+            simulator._load(qpos, qvel, control, parameters)
+            simulator.program.forward()
+            return simulator._qpos[-1].clone(), simulator._qvel[-1].clone(), simulator._spheres.clone()
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -171,13 +185,14 @@ class _ControlStep(torch.autograd.Function):
         qpos, qvel, control, *parameters = ctx.saved_tensors
         wanted = ctx.needs_input_grad[4:]
         friction_only = not any(wanted[1:])
-        s._load(qpos, qvel, control, tuple(parameters))
-        s._qpos_bar[-1].copy_(qpos_bar)
-        s._qvel_bar[-1].copy_(qvel_bar)
-        s._spheres_bar.copy_(feet_bar)
-        s.program.backward(parameters=not friction_only)
-        grads = [s._qpos_bar[0].clone(), s._qvel_bar[0].clone(), s._control_bar.clone()]
-        grads += [bar.clone() if want else None for bar, want in zip(s._parameters_bar, wanted, strict=True)]
+        with s._exclusive():
+            s._load(qpos, qvel, control, tuple(parameters))
+            s._qpos_bar[-1].copy_(qpos_bar)
+            s._qvel_bar[-1].copy_(qvel_bar)
+            s._spheres_bar.copy_(feet_bar)
+            s.program.backward(parameters=not friction_only)
+            grads = [s._qpos_bar[0].clone(), s._qvel_bar[0].clone(), s._control_bar.clone()]
+            grads += [bar.clone() if want else None for bar, want in zip(s._parameters_bar, wanted, strict=True)]
         total = sum(g.reshape(s.num_worlds, -1).sum(-1) for g in grads if g is not None)
         good = torch.isfinite(total)
         if not bool(good.all()):

@@ -1,11 +1,11 @@
 """A control step as a recorded sequence of kernel launches, forward and backward.
 
 ``Program`` owns every buffer that its backward pass reads, indexed by substep; nothing is shared between substeps
-but the gradient blocks. It knows nothing of torch: its arrays are filled, it is run, its arrays are read.
+but the gradient blocks. It knows nothing of torch: its arrays are filled, it is run, its arrays are read. Whoever does
+these three keeps other threads out meanwhile.
 """
 
 import itertools
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -56,7 +56,6 @@ class Program:
         self._ranges = [(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
         self._pool: ThreadPoolExecutor | None = None
         self._recorded: dict[str, list[list]] = {}
-        self._lock = threading.Lock()
 
     def _allocate(self) -> None:
         p, model, n = self.precision, self.model, self.worlds
@@ -150,22 +149,19 @@ class Program:
 
     def forward(self) -> None:
         """Run the control step; only the last substep's scratch is kept."""
-        with self._lock:
-            self._run("forward", self._record_forward)
+        self._run("forward", self._record_forward)
 
     def spheres_only(self) -> None:
         """``spheres`` of the configuration in ``qpos[-1]``, without a step."""
-        with self._lock:
-            self._run("spheres", self._record_spheres)
+        self._run("spheres", self._record_spheres)
 
     def backward(self, *, parameters: bool) -> None:
         """Recompute every substep from the inputs, then run the adjoints from the seeds to the inputs.
 
         Parameters' adjoints (but friction's) are computed only when ``parameters`` is true.
         """
-        with self._lock:
-            key = "backward_with_parameters" if parameters else "backward"
-            self._run(key, lambda first, last: self._record_backward(first, last, parameters))
+        key = "backward_with_parameters" if parameters else "backward"
+        self._run(key, lambda first, last: self._record_backward(first, last, parameters))
 
     def equations(self) -> tuple[np.ndarray, ...]:
         """Packed mass matrix, bias, packed contact Jacobian and depth of the last substep that ran."""
