@@ -34,6 +34,7 @@ class Entry:
     seconds_per_iteration, evaluation_seconds: expected times on one core [s], of training and of one
     evaluation; they order the runs and foretell the time left, so only their ratios matter.
     metrics: the environment's metrics whose RMS in training is kept with the curve.
+    options: further arguments of the training command, such as ("--last-gain", "0.1").
     """
 
     name: str
@@ -44,6 +45,7 @@ class Entry:
     seconds_per_iteration: float
     evaluation_seconds: float
     metrics: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,8 @@ class Run:
         return (
             *("python", "-m", "agents", self.entry.agent, self.entry.env),
             *("--contact", self.entry.contact, "--seed", str(self.seed)),
-            *("--iterations", str(self.iterations), *worlds, "--threads", "1", "--out", str(folder)),
+            *("--iterations", str(self.iterations), *worlds, *self.entry.options),
+            *("--threads", "1", "--out", str(folder)),
             *(("--resume",) if resume else ()),
         )
 
