@@ -92,7 +92,7 @@ def bars(
         panel.plot(x, published[label], **marks, label="paper" if index == 0 else None)
     panel.set_xticks(range(len(names)), names)
     panel.set_ylabel(ylabel)
-    panel.legend(frameon=False)
+    panel.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
 
 
 def _points(record: Record, x: str, y: str) -> tuple[np.ndarray, np.ndarray]:
