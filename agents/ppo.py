@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from agents.bounds import require_fraction, require_positive
+from agents.bounds import require_finite, require_fraction, require_positive
 from agents.episodes import Window
 from agents.networks import Actor, Critic
 from agents.normalize import Normalizer
@@ -76,6 +76,7 @@ class PpoSettings:
     """Start the worlds at random episode ages, so that they are not truncated all at once."""
 
     def __post_init__(self) -> None:
+        require_finite(self)
         require_positive(self, "iterations", "num_envs", "horizon", "lr", "desired_kl")
         require_positive(self, "passes", "minibatches", "ratio_clip", "grad_clip")
         require_fraction(self, "gamma", "lam")

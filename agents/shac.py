@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from agents.bounds import require_fraction, require_positive
+from agents.bounds import require_finite, require_fraction, require_positive
 from agents.episodes import Window
 from agents.networks import Actor, Critic
 from agents.normalize import Normalizer
@@ -84,6 +84,7 @@ class ShacSettings:
     """Start the worlds at random episode ages, so that they are not truncated all at once."""
 
     def __post_init__(self) -> None:
+        require_finite(self)
         require_positive(self, "iterations", "num_envs", "horizon", "actor_lr", "critic_lr")
         require_positive(self, "critic_passes", "critic_minibatches", "actor_clip", "critic_clip")
         require_fraction(self, "gamma", "lam", "target_alpha")
@@ -153,7 +154,9 @@ class Shac:
         rolled = time.perf_counter()
 
         self.actor_optimizer.zero()
+        dropped = getattr(envs.unwrapped, "nonfinite_gradients", 0)
         loss.backward()
+        dropped = getattr(envs.unwrapped, "nonfinite_gradients", 0) - dropped
         grad_norm = float(self.actor_optimizer.clip(settings.actor_clip))
         # A gradient that is not finite is dropped, not repaired: no part of it can be trusted.
         finite = math.isfinite(grad_norm)
@@ -167,6 +170,7 @@ class Shac:
         return window, {
             "grad_norm": grad_norm,
             "skipped": int(not finite),
+            "nonfinite_gradients": dropped,
             "value_loss": value_loss,
             "std": float(self.actor.log_std.detach().exp().mean()),
             "learning_rate": actor_lr,

@@ -80,6 +80,8 @@ def prepare(algorithm: str, options: RunOptions, settings: Any = None) -> Traini
     """
     name = f"{options.env.split(':')[-1]}-{algorithm}-{options.contact}-{options.seed}"
     directory = options.out or Path("runs") / name
+    if directory.exists() and not directory.is_dir():
+        raise FileExistsError(f"{directory} is a file: choose another --out")
     if options.resume:
         saved, used = resumed(algorithm, directory)
         settings = settings or used
@@ -158,7 +160,8 @@ class Training:
             KeyboardInterrupt, SystemExit: Ctrl-C or SIGTERM came; the iteration was finished and a checkpoint
                 saved.
         """
-        last = min(self.settings.iterations, self.options.until or self.settings.iterations)
+        until = self.options.until
+        last = self.settings.iterations if until is None else min(self.settings.iterations, until)
         self.directory.mkdir(parents=True, exist_ok=True)
         self._record_config()
         total = self.settings.iterations

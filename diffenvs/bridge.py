@@ -21,6 +21,9 @@ from diffenvs.sim.precision import PRECISION
 from diffenvs.sim.program import Program
 from diffenvs.sim.tables import parameter_defaults
 
+# [m/s | rad/s] a world beyond it has blown up: what follows would be finite for a while, and meaningless
+SPEED_LIMIT = 1e4
+
 # below this many simulation steps per call, a thread hand-over (about 70 us) costs more than it saves
 _STEPS_WORTH_A_THREAD = 32
 
@@ -31,7 +34,7 @@ class Motion:
 
     qpos (N, nq), qvel (N, nv): the next state, MuJoCo conventions.
     feet (N, nc, 3) [m]: world positions of the contact spheres' centres.
-    finite (N,) bool: worlds whose state is finite; the others pass no gradient back.
+    finite (N,) bool: worlds whose state is finite and whose velocities are below SPEED_LIMIT.
     """
 
     qpos: torch.Tensor
@@ -94,7 +97,6 @@ class Simulator:
         names = Parameters.names()
         self._parameters = [view(getattr(p.parameters, n)) for n in names]
         self._parameters_bar = [view(getattr(p.parameters_bar, n)) for n in names]
-        self._loaded: list[tuple[torch.Tensor, int] | None] = [None] * len(names)
         self._lock = threading.Lock()
         self.nonfinite_gradients = 0
 
@@ -122,8 +124,8 @@ class Simulator:
                     f"expected {(n, width)} and {self.dtype}."
                 )
         qpos, qvel, feet = _ControlStep.apply(self, qpos, qvel, control, *parameters.tensors())
-        # a non-finite number survives its row's sum
-        finite = torch.isfinite(qpos.detach().sum(-1) + qvel.detach().sum(-1))
+        # a non-finite number survives its row's sum, and compares as false
+        finite = torch.isfinite(qpos.detach().sum(-1)) & (qvel.detach().abs().amax(-1) < SPEED_LIMIT)
         return Motion(qpos, qvel, feet, finite)
 
     def feet(self, qpos: torch.Tensor, parameters: Parameters) -> torch.Tensor:
@@ -150,16 +152,9 @@ class Simulator:
                 yield
 
     def _load_parameters(self, tensors: tuple[torch.Tensor, ...]) -> None:
-        """Copy what is not in the buffers yet; a tensor and its version say whether it is."""
-        for k, t in enumerate(tensors):
-            known = self._loaded[k]
-            if t.is_inference():
-                # such a tensor has no version to compare
-                self._parameters[k].copy_(t)
-                self._loaded[k] = None
-            elif known is None or known[0] is not t or known[1] != t._version:
-                self._parameters[k].copy_(t.detach())
-                self._loaded[k] = (t, t._version)
+        # always copied: `.data`, NumPy views and fused optimisers change a tensor without telling its version
+        for buffer, t in zip(self._parameters, tensors, strict=True):
+            buffer.copy_(t.detach())
 
     def _load(self, qpos, qvel, control, parameters) -> None:
         self._load_parameters(parameters)
@@ -179,8 +174,11 @@ class _ControlStep(torch.autograd.Function):
             return simulator._qpos[-1].clone(), simulator._qvel[-1].clone(), simulator._spheres.clone()
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, qpos_bar, qvel_bar, feet_bar):
+        if torch.is_grad_enabled():
+            raise RuntimeError(
+                "the physics has first derivatives only, but create_graph=True asks for a graph of the gradient."
+            )
         s: Simulator = ctx.simulator
         qpos, qvel, control, *parameters = ctx.saved_tensors
         wanted = ctx.needs_input_grad[4:]

@@ -31,7 +31,7 @@ from diffenvs.random import WorldRandom
 from diffenvs.rollout import Rollout
 from diffenvs.sim.contact import resolve
 from diffenvs.sim.load import load_model, mujoco_model
-from diffenvs.task import Config, State, Task
+from diffenvs.task import Config, State, Task, require_placeable
 from diffenvs.transition import Transition, advance, fork
 
 
@@ -154,7 +154,7 @@ class DiffVecEnv(VectorEnv):
         elif self._random is None:
             entropy = np.random.SeedSequence().generate_state(1, np.uint32).item()
             self._random = WorldRandom(read_seeds(entropy, self.num_envs), dtype=self.dtype, device=self.device)
-        with torch.no_grad():
+        with torch.inference_mode(False), torch.no_grad():
             self._restart(worlds)
             if options.get("stagger") and self.max_episode_steps:
                 ages = staggered(self._random.select(worlds), self._state.elapsed[worlds], self._limit)
@@ -181,7 +181,8 @@ class DiffVecEnv(VectorEnv):
             the environment is closed. gymnasium.error.ResetNeeded: before the first reset.
         """
         self._require_idle()
-        with torch.no_grad():
+        # inference mode is left, or a later rollout could not differentiate from the tensors made here
+        with torch.inference_mode(False), torch.no_grad():
             transition = self.advance(actions)
             before, action, after = transition.state, transition.action, transition.next_state
             reward = self.task.reward(before, action, after)
@@ -282,6 +283,7 @@ class DiffVecEnv(VectorEnv):
         self._require_ready()
         tensors = snapshot.flatten_state(state)
         snapshot.require_same_shapes(tensors, snapshot.flatten_state(self._state), "state")
+        require_placeable(self.model, state)
         with torch.no_grad():
             state = state.map(lambda value: value.detach().to(self.device, copy=True))
             self._state = state.replace(feet=self.simulator.feet(state.qpos, self._parameters))
@@ -289,17 +291,30 @@ class DiffVecEnv(VectorEnv):
 
     @property
     def parameters(self) -> Parameters:
-        """Physical parameters of every world, (N, ...) each. Assigned values become the nominal ones, from
-        which a task's randomisation draws at the next resets. They may require gradients; assign them before
-        each window.
+        """Physical parameters of every world, (N, ...) each.
+
+        A field that is assigned another tensor becomes nominal: a task's randomisation starts from it at the next
+        resets. A field that keeps its tensor keeps its nominal value too, so replacing one field and assigning the
+        whole never counts a random draw twice. Fields may require gradients; assign them before each window.
+
+        Raises ValueError for a wrong shape, and for a value that is not finite or cannot be physical.
         """
         return self._parameters
 
     @parameters.setter
     def parameters(self, parameters: Parameters) -> None:
         tensors = snapshot.flatten_parameters(parameters, "")
+        self._require_idle()
         snapshot.require_same_shapes(tensors, snapshot.flatten_parameters(self._nominal, ""), "parameters")
-        self._nominal = self._parameters = parameters
+        parameters.require_physical()
+        current = zip(Parameters.names(), parameters.tensors(), self._parameters.tensors(), strict=True)
+        self._nominal = self._nominal.replace(**{name: new for name, new, old in current if new is not old})
+        self._parameters = parameters
+
+    @property
+    def nonfinite_gradients(self) -> int:
+        """How many times, since the start, a world's gradient was not finite and was dropped."""
+        return self.simulator.nonfinite_gradients
 
     def mujoco_model(self) -> Any:
         """Compiled `mujoco.MjModel` of the robot on the floor, with this environment's simulation step."""

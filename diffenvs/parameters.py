@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import torch
 
+SIGNED = ("com", "inertia", "link_pos", "contact_pos", "damping", "stiffness", "kp", "kd")
+
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
@@ -52,6 +54,21 @@ class Parameters:
                     f"parameter {name!r} has shape {tuple(value.shape)}, expected {expected} (one row per world)."
                 )
         return dataclasses.replace(self, **fields)
+
+    def require_physical(self) -> None:
+        """Raise ValueError, naming field and world, where a value is not finite or is negative though it cannot be."""
+        for name, value in zip(self.names(), self.tensors(), strict=True):
+            rows = value.detach().reshape(len(value), -1)
+            wrong = ~torch.isfinite(rows)
+            expected = "finite numbers"
+            if name not in SIGNED:
+                wrong |= rows < 0
+                expected += " of at least 0"
+            if wrong.any():
+                world, index = wrong.nonzero()[0].tolist()
+                raise ValueError(
+                    f"parameter {name!r} of world {world} is {rows[world, index].item()}, expected {expected}."
+                )
 
     def where(self, mask: torch.Tensor, other: "Parameters") -> "Parameters":
         """World by world (mask (N,) bool): this where the mask is true, ``other`` elsewhere."""

@@ -4,6 +4,7 @@ A task holds no state of its own. It reads named fields of a `State`, never indi
 functions work on any leading dimensions: (N,) for one control step of N worlds, (T, N) for a whole window.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar
@@ -66,6 +67,22 @@ def stack(states: Sequence[State]) -> State:
     return states[0].map(lambda *tensors: torch.stack(tensors), *states[1:])
 
 
+def require_placeable(model: Model, state: State) -> None:
+    """Raise ValueError, naming field and world, unless positions and velocities are finite and quaternions unit."""
+    for name in ("qpos", "qvel"):
+        value = getattr(state, name)
+        if not (fine := torch.isfinite(value).all(-1)).all():
+            world = int((~fine).nonzero()[0])
+            raise ValueError(f"state: {name} of world {world} is {value[world].tolist()}; expected finite numbers")
+    for kind, start in zip(model.link_joint, model.link_qpos, strict=True):
+        if kind in (Joint.FREE, Joint.BALL):
+            first = int(start) + (3 if kind == Joint.FREE else 0)
+            norm = state.qpos[:, first : first + 4].norm(dim=-1)
+            if not (fine := (norm - 1.0).abs() < 1e-3).all():
+                world = int((~fine).nonzero()[0])
+                raise ValueError(f"state: the quaternion of world {world} has norm {norm[world]:.4g}; expected 1")
+
+
 @dataclass(frozen=True)
 class Config:
     """Settings that every task has; each task adds its own.
@@ -78,6 +95,11 @@ class Config:
     timestep: float
 
     def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            numbers = value if isinstance(value, tuple) else (value,)
+            if any(isinstance(x, float) and math.isnan(x) for x in numbers):
+                raise ValueError(f"{type(self).__qualname__}.{f.name} is {value}; expected numbers")
         for name in ("control_timestep", "timestep"):
             value = getattr(self, name)
             if not 0.0 < value < float("inf"):

@@ -75,6 +75,7 @@ OPEN_SETTINGS = Experiment(
     presets=(
         Preset("smoke", seeds=(0,), iterations=3, episodes=4, num_envs=8, kept=False),
         Preset("quick", seeds=(0, 1), iterations=400, episodes=100),
+        Preset("paper", seeds=tuple(range(5)), iterations=1000, episodes=100),
     ),
     tabulate=tabulate,
     draw=draw,

@@ -125,6 +125,9 @@ class Anymal(task.Task):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         model = self.model
+        lightest = model.link_mass[0] + self.config.added_mass[0]
+        if lightest <= 0.0:
+            raise ValueError(f"Config.added_mass is {self.config.added_mass}; it leaves the base {lightest:.1f} kg")
         joints, dofs = self.joint_indices()
         self._home = self.tensor(model.home)
         self._home_joints = self._home[joints]
@@ -195,7 +198,7 @@ class Anymal(task.Task):
     def phase(self, state: State) -> Tensor:
         """Phase of the gait (N,) [rad], float64."""
         rate = 2.0 * math.pi * self.config.gait_frequency * self.control_timestep
-        return state.memory["phase"] + rate * state.elapsed
+        return state.memory["phase"] + rate * state.elapsed.double()
 
     def observe(self, state: State) -> Tensor:
         """See the module's table."""

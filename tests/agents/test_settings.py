@@ -24,7 +24,7 @@ def test_defaults_are_the_printed_ones():
 
 
 def test_rows():
-    assert settings_for("shac", "DiffQuadruped-v0") == ShacSettings(iterations=400)
+    assert settings_for("shac", "DiffQuadruped-v0") == ShacSettings(iterations=400, layer_norm=True, last_gain=0.5)
     anymal = settings_for("shac", "DiffAnymal-v0")
     assert (anymal.num_envs, anymal.horizon, anymal.lr_decay, anymal.stagger) == (128, 24, "linear", True)
     assert (anymal.actor_lr, anymal.actor_lr_final, anymal.critic_lr) == (2e-3, 1e-5, 2e-3)

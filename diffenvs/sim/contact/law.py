@@ -42,11 +42,12 @@ class ContactLaw(Protocol):
     def kernels(self, precision: Precision) -> LawKernels: ...
 
 
-def require_positive(law: str, name: str, value: float) -> None:
-    """Raise ValueError unless ``value`` is a finite number above zero."""
+def require_positive(law: str, name: str, value: float, below: float = float("inf")) -> None:
+    """Raise ValueError unless ``value`` is a finite number above zero and below ``below``."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (number and 0.0 < value < float("inf")):
-        raise ValueError(f"{law}: {name} is {value!r}, expected a finite number above 0.")
+    if not (number and 0.0 < value < below):
+        limit = "" if below == float("inf") else f" and below {below:g}"
+        raise ValueError(f"{law}: {name} is {value!r}, expected a finite number above 0{limit}.")
 
 
 def require_count(law: str, name: str, value: int) -> None:

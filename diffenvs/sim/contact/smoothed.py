@@ -20,7 +20,8 @@ class Smoothed:
 
     Gradient: exact, everywhere.
 
-    kappa [1/m]: sharpness; the hard law is its limit. Raises ValueError unless above 0.
+    kappa [1/m]: sharpness; the hard law is its limit. Raises ValueError unless above 0 and below
+        1e12, where float32 still holds kappa d.
     sweeps: Gauss-Seidel sweeps. Raises ValueError unless it is an integer of at least 1.
     """
 
@@ -31,7 +32,7 @@ class Smoothed:
     needs_delassus: ClassVar[bool] = True
 
     def __post_init__(self):
-        require_positive("Smoothed", "kappa", self.kappa)
+        require_positive("Smoothed", "kappa", self.kappa, below=1e12)
         require_count("Smoothed", "sweeps", self.sweeps)
 
     @property
