@@ -42,7 +42,8 @@ def equations_of_motion(model: Model, qpos: np.ndarray, qvel: np.ndarray, contro
         program.control.assign(control)
     program.forward()
     topology = build_topology(model)
-    packed, bias, columns, depth = program.equations()
+    # the program's arrays are views of its memory, which goes with it
+    packed, bias, columns, depth = (array.copy() for array in program.equations())
     mass_matrix = np.zeros((n, model.nv, model.nv))
     mass_matrix[:, topology.row, topology.column] = packed
     mass_matrix[:, topology.column, topology.row] = packed

@@ -75,6 +75,15 @@ def test_mass_matrix_bias_and_jacobian_are_mujocos(name):
             np.testing.assert_allclose(ours.depth[i, c], -point[2], rtol=0, atol=1e-10 * (1 + abs(point[2])))
 
 
+def test_the_equations_outlive_the_simulation_that_gave_them():
+    model = model_of("quadruped")
+    qpos, qvel, control = random_states(mujoco.MjModel.from_xml_string(model.xml), 2, seed=1)
+    for name, array in vars(equations_of_motion(model, qpos, qvel, control)).items():
+        while isinstance(array.base, np.ndarray):
+            array = array.base
+        assert array.flags.owndata, f"{name} is a view of memory that belongs to the simulation"
+
+
 def test_the_comparison_can_fail():
     model = model_of("quadruped")
     reference = mujoco.MjModel.from_xml_string(model.xml)
