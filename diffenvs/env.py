@@ -5,7 +5,7 @@ Both go through `DiffVecEnv.advance`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -33,6 +33,9 @@ from diffenvs.sim.contact import resolve
 from diffenvs.sim.load import load_model, mujoco_model
 from diffenvs.task import Config, State, Task, require_placeable
 from diffenvs.transition import Transition, advance, fork
+
+if TYPE_CHECKING:
+    from diffenvs.gradients import GradientReport
 
 
 class DiffVecEnv(VectorEnv):
@@ -315,6 +318,18 @@ class DiffVecEnv(VectorEnv):
     def nonfinite_gradients(self) -> int:
         """How many times, since the start, a world's gradient was not finite and was dropped."""
         return self.simulator.nonfinite_gradients
+
+    def check_gradients(
+        self, horizons: Sequence[int] = (1, 2, 5, 20, 32), *, worlds: int = 8, directions: int = 2, seed: int = 0
+    ) -> "GradientReport":
+        """Is the gradient right? Compares it with central differences, in a float64 simulation of its own with this
+        environment's task, contact law and nominal parameters; this environment is left alone. See
+        `diffenvs.gradients.check_gradients`.
+        """
+        # Imported here because most environments are never checked.
+        from diffenvs.gradients import check_gradients
+
+        return check_gradients(self, self._nominal, horizons, worlds=worlds, directions=directions, seed=seed)
 
     def mujoco_model(self) -> Any:
         """Compiled `mujoco.MjModel` of the robot on the floor, with this environment's simulation step."""

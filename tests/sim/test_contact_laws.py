@@ -6,32 +6,9 @@ import mujoco
 import pytest
 import torch
 
-from diffenvs.bridge import Simulator
 from diffenvs.sim.contact import CONTACT, Hard, Smoothed, Soft, resolve
-from diffenvs.sim.load import load_model
+from tests.sim.points import BLOCK, MASS, G, point_simulator, run
 from tests.sim.worlds import simulator
-
-G = 9.81
-MASS = """<mujoco model="mass"><option gravity="0 0 -9.81"/><worldbody><body name="mass">
-  <joint name="z" type="slide" axis="0 0 1"/><geom name="point" type="sphere" size="0.001" mass="1"/>
-  </body></worldbody></mujoco>"""
-BLOCK = """<mujoco model="block"><option gravity="0 0 -9.81"/><worldbody><body name="block">
-  <joint name="x" type="slide" axis="1 0 0"/><joint name="z" type="slide" axis="0 0 1"/>
-  <geom name="point" type="sphere" size="0.001" mass="2"/></body></worldbody></mujoco>"""
-
-
-def point_simulator(xml, law, worlds, timestep=0.01):
-    """One contact point of radius zero, so that its height is the coordinate."""
-    sim = Simulator(load_model(xml), law, worlds, control_timestep=timestep, timestep=timestep, dtype=torch.float64)
-    return sim, sim.default_parameters().replace(contact_radius=torch.zeros(worlds, 1, dtype=torch.float64))
-
-
-def run(sim, parameters, qpos, qvel, steps):
-    control = torch.zeros(len(qpos), 0, dtype=torch.float64)
-    for _ in range(steps):
-        motion = sim.simulate(qpos, qvel, control, parameters)
-        qpos, qvel = motion.qpos, motion.qvel
-    return qpos, qvel
 
 
 def test_names_and_values_resolve():

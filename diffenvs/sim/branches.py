@@ -1,0 +1,70 @@
+"""On which side of its kinks a simulation step was, so that two runs can be told to have taken the same branches.
+
+A contact law has kinks where a foot touches, where friction clips, in every sweep of a solver, and where a damper
+lets go; an actuator has them at its limit. A difference across one of them is no derivative.
+"""
+
+import numpy as np
+
+from diffenvs.sim.program import Program
+from diffenvs.sim.topology import build_topology
+
+# A clipped impulse is on the cone to within rounding; one that sticks is inside of it.
+_ON_THE_CONE = 1.0 - 1e-9
+
+
+class Branches:
+    """Reads them off a program of one substep, after ``forward``. Raises ValueError for more substeps."""
+
+    def __init__(self, program: Program):
+        if program.substeps != 1:
+            raise ValueError(f"branches are read substep by substep, but the program takes {program.substeps} at once.")
+        self._program = program
+        model = program.model
+        self._dof = model.actuator_dof
+        self._qpos = build_topology(model).dof_qpos[model.actuator_dof]
+
+    def read(self) -> dict[str, np.ndarray]:
+        """Booleans (N, any number) by kind of kink.
+
+        "touch": contacts that take part or carry load. "slip": contacts on the friction cone. "sweep": the same for
+        the intermediate sweeps of a solver. "turn": contacts that separate, whose damper is off (laws of force only).
+        "limit": actuators beyond either end of their range.
+        """
+        p = self._program
+        y = p._solver.slots[0]
+        friction = p.parameters.friction.numpy()
+        impulse, active = y.impulse.numpy(), y.scale.numpy() > 0.0
+        load, slip = _cone(impulse, friction)
+        # the first sweep starts from a guess that no cone has clipped yet
+        sweeps = max(1, p.law.sweeps)
+        history = y.history.numpy().reshape(p.worlds, sweeps, p.model.ncontact, 3)[:, 1:]
+        inner = np.stack(_cone(history, friction)) & active[None, :, None, :]
+        turn = (y.contact_velocity.numpy()[..., 2] < 0.0) & load & (not p.law.needs_delassus)
+        return {
+            "touch": np.concatenate((active, load), 1),
+            "slip": slip,
+            "sweep": np.moveaxis(inner, 1, 0).reshape(p.worlds, -1),
+            "turn": turn,
+            "limit": self._limits(),
+        }
+
+    def depth(self) -> np.ndarray:
+        """Penetration (N, nc) [m] at mid-step."""
+        return self._program.equations()[3]
+
+    def _limits(self) -> np.ndarray:
+        p, model = self._program, self._program.model
+        speed, control = p.qvel[0].numpy()[:, self._dof], p.control.numpy()
+        # as the dynamics have it: position at mid-step, velocity at the step's start
+        error = control - p.qpos[0].numpy()[:, self._qpos] - 0.5 * p.timestep * speed
+        effort = model.actuator_gain * control + p.parameters.kp.numpy() * error - p.parameters.kd.numpy() * speed
+        return np.concatenate((effort > model.actuator_limit, effort < -model.actuator_limit), 1)
+
+
+def _cone(impulse: np.ndarray, friction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Whether impulses (N, ..., 3) press, and whether they are on the cone, (N, ...) each."""
+    normal = impulse[..., 2]
+    bound = friction.reshape(-1, *[1] * (normal.ndim - 1)) * normal
+    press = normal > 0.0
+    return press, press & (np.hypot(impulse[..., 0], impulse[..., 1]) >= _ON_THE_CONE * bound)
