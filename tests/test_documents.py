@@ -41,6 +41,9 @@ HERE = {
     "python -m agents shac DiffAnymal-v0 --contact smoothed --seed 0 --out runs/b": SMALL,
     "python -m agents ppo DiffQuadruped-v0 --contact smoothed --seed 0 --out runs/c": SMALL,
     "python -m agents shac DiffQuadruped-v0 --contact smoothed --seed 0 --out runs/a --resume": SMALL,
+    "python scripts/check_gradients.py DiffQuadruped-v0 --contact hard soft smoothed --out runs/gradients": (
+        *("--horizon", "2", "--worlds", "2", "--directions", "1"),
+    ),
 }
 
 

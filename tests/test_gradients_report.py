@@ -81,7 +81,7 @@ class OneSolver(Program):
 
     def _allocate(self):
         super()._allocate()
-        self._solver.slots = [self._solver.slots[0]] * self.substeps
+        self.solver.slots = [self.solver.slots[0]] * self.substeps
 
 
 class OneDynamics(Program):

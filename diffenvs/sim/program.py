@@ -91,7 +91,7 @@ class Program:
         ]
         self._dynamics = workspace(pose + motion + subtree + wrench + axes + result, self.substeps, gradient=True)
         sweeps = max(1, self.law.sweeps)
-        self._solver = workspace(
+        self.solver = workspace(
             [
                 ("lower", real, (npair,)),
                 ("bias_reduced", real, (nv,)),
@@ -195,7 +195,7 @@ class Program:
         return [self._sphere_command(first, last, adjoint=False)]
 
     def _record_substep(self, first: int, last: int, s: int, slot: int, total: wp.array) -> list:
-        x, y = self._dynamics.slots[slot], self._solver.slots[slot]
+        x, y = self._dynamics.slots[slot], self.solver.slots[slot]
         n, t = last - first, self.tables
         law = self.law.kernels(self.precision)
         tail = [y.change, y.scaled, self.qvel[s + 1], total]
@@ -252,7 +252,7 @@ class Program:
 
     def _record_contact_adjoint(self, first: int, n: int, s: int) -> list:
         """From the adjoint of qvel[s + 1] to those of qvel[s] and of what the dynamics kernel gave."""
-        t, x, y, bar = self.tables, self._dynamics.slots[s], self._solver.slots[s], self._solver_bar.slots[0]
+        t, x, y, bar = self.tables, self._dynamics.slots[s], self.solver.slots[s], self._solver_bar.slots[0]
         tree, next_bar, qvel_bar = t.tree(self.timestep), self.qvel_bar[s + 1], self.qvel_bar[s]
         given = [x.mass_matrix.grad, x.bias.grad, x.jacobian.grad, qvel_bar]
         law = [first, *self._law_arguments(s), bar.impulse, bar.raw, bar.scale, bar.relaxation]
@@ -308,7 +308,7 @@ class Program:
         return [self.qpos[s], self.qvel[s], self.qvel[s + 1], self.qpos[s + 1]]
 
     def _law_arguments(self, slot: int) -> list:
-        x, y = self._dynamics.slots[slot], self._solver.slots[slot]
+        x, y = self._dynamics.slots[slot], self.solver.slots[slot]
         return [
             self.model.ncontact,
             self.law.sweeps,
