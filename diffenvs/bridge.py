@@ -25,7 +25,7 @@ from diffenvs.sim.tables import parameter_defaults
 SPEED_LIMIT = 1e4
 
 # below this many simulation steps per call, a thread hand-over (about 70 us) costs more than it saves
-_STEPS_WORTH_A_THREAD = 32
+_STEPS_WORTH_A_THREAD = 128
 
 
 @dataclass(frozen=True, eq=False)
