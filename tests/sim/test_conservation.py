@@ -131,7 +131,9 @@ def test_a_frictionless_ball_picks_up_no_rotation(law):
     torch.testing.assert_close(after[:, :2], qvel[:, :2], rtol=0, atol=1e-12)
     # and nothing but its own spin has a say in its spin
     (by_qvel,) = torch.autograd.grad(after[:, 3:].sum(), qvel)
-    torch.testing.assert_close(by_qvel, torch.cat([torch.zeros(2, 3), torch.ones(2, 3)], 1).double(), rtol=0, atol=1e-12)
+    torch.testing.assert_close(
+        by_qvel, torch.cat([torch.zeros(2, 3), torch.ones(2, 3)], 1).double(), rtol=0, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("robot", ROBOTS)
