@@ -18,7 +18,7 @@ SHAC = MappingProxyType(
         "DiffQuadruped-v0": ShacSettings(iterations=400, layer_norm=True, last_gain=0.5),
         # Schwarke et al. 2025, Table 9, with a window of one gait cycle (24 steps, not 12): with the critic
         # on the actor's 49 observations, shorter windows keep standing for hundreds of iterations; the longer
-        # window takes a smaller learning rate (2e-3, not 5e-3). 600 of the 20,000 iterations.
+        # window takes a smaller learning rate (2e-3, not 5e-3). 600 of the 20,000 iterations. LayerNorm as above.
         "DiffAnymal-v0": ShacSettings(
             iterations=600,
             num_envs=128,

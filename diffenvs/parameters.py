@@ -70,14 +70,6 @@ class Parameters:
                     f"parameter {name!r} of world {world} is {rows[world, index].item()}, expected {expected}."
                 )
 
-    def where(self, mask: torch.Tensor, other: "Parameters") -> "Parameters":
-        """World by world (mask (N,) bool): this where the mask is true, ``other`` elsewhere."""
-
-        def choose(a, b):
-            return torch.where(mask.view(-1, *[1] * (a.dim() - 1)), a, b)
-
-        return Parameters(*[choose(a, b) for a, b in zip(self.tensors(), other.tensors(), strict=True)])
-
     def select(self, worlds: torch.Tensor) -> "Parameters":
         """The rows of some worlds (indices)."""
         return Parameters(*[t[worlds] for t in self.tensors()])

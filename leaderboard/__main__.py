@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -16,11 +17,12 @@ from leaderboard.progress import Progress, duration
 from leaderboard.protocol import Experiment, Preset
 from leaderboard.schedule import Cores, available_cores
 
-NAMES = "|".join(candidate.name for candidate in EXPERIMENTS)
+KNOWN = ", ".join(candidate.name for candidate in EXPERIMENTS)
+Name = tyro.conf.Positional[Annotated[str, tyro.conf.arg(help=f"the experiment ({KNOWN}).")]]
 
 
 def run(
-    name: tyro.conf.Positional[str],
+    name: Name,
     /,
     preset: str = "quick",
     out: Path | None = None,
@@ -31,7 +33,6 @@ def run(
     A run that was stopped or killed goes on where it was when the same command is given again.
 
     Args:
-        name: the experiment (contact-models, sample-efficiency, velocity-tracking).
         preset: smoke (seconds, a test), quick (one seed), seeds (where there is one, several), paper (the
             published scale).
         out: where results, and runs under it, are written. Default: leaderboard/results/NAME/PRESET and
@@ -62,11 +63,10 @@ def run(
         raise RuntimeError(f"{len(failures)} failed, {done}; the same command tries the rest again")
 
 
-def table(name: tyro.conf.Positional[str], /, preset: str = "quick", out: Path | None = None) -> None:
+def table(name: Name, /, preset: str = "quick", out: Path | None = None) -> None:
     """Print the tables of results that exist, and write their page and figure anew.
 
     Args:
-        name: the experiment (contact-models, sample-efficiency, velocity-tracking).
         preset: smoke, quick, seeds or paper.
         out: the results folder; default: leaderboard/results/NAME/PRESET.
     """

@@ -53,6 +53,7 @@ from torch import Tensor
 from diffenvs import rotation, task
 from diffenvs.parameters import Parameters
 from diffenvs.random import Draws
+from diffenvs.start import noisy_home
 from diffenvs.task import State
 
 # Noise of the sensors, legged_gym's `noise_scales`: what is measured, how many numbers, and the largest
@@ -145,10 +146,8 @@ class Anymal(task.Task):
         """Home pose with noise, a command, a phase of the gait, and the first timers."""
         config = self.config
         height = self._home[2] + random.uniform(*config.start_height, 1)
-        tilt = rotation.from_small_rotation(random.uniform(-config.start_tilt, config.start_tilt, 3))
-        joints = self._home[7:] + random.uniform(-config.start_joint, config.start_joint, self.model.nq - 7)
-        qvel = random.uniform(-config.start_speed, config.start_speed, self.model.nv)
-        qpos = torch.cat((self._home[:2].expand(n, 2), height, tilt, joints), -1)
+        noise = {"tilt": config.start_tilt, "joint": config.start_joint, "speed": config.start_speed}
+        qpos, qvel = noisy_home(random, self._home, height, **noise, nv=self.model.nv)
         return self.begin(
             qpos,
             qvel,

@@ -39,6 +39,7 @@ from torch import Tensor
 
 from diffenvs import rotation, task
 from diffenvs.random import Draws
+from diffenvs.start import noisy_home
 from diffenvs.task import State
 
 
@@ -85,10 +86,8 @@ class Quadruped(task.Task):
         """Home pose with noise in height, tilt, joints and velocities."""
         config = self.config
         height = random.uniform(*config.start_height, 1)
-        tilt = rotation.from_small_rotation(random.uniform(-config.start_tilt, config.start_tilt, 3))
-        joints = self._home[7:] + random.uniform(-config.start_joint, config.start_joint, self.model.nq - 7)
-        qvel = random.uniform(-config.start_speed, config.start_speed, self.model.nv)
-        qpos = torch.cat((self._home[:2].expand(n, 2), height, tilt, joints), -1)
+        noise = {"tilt": config.start_tilt, "joint": config.start_joint, "speed": config.start_speed}
+        qpos, qvel = noisy_home(random, self._home, height, **noise, nv=self.model.nv)
         return self.begin(qpos, qvel)
 
     def control(self, state: State, action: Tensor) -> Tensor:

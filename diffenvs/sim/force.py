@@ -11,6 +11,7 @@ import warp as wp
 
 from diffenvs.sim.precision import Precision
 from diffenvs.sim.tree import tree_functions
+from diffenvs.sim.velocity import velocity_functions
 
 
 @functools.cache
@@ -20,7 +21,9 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
     t = tree_functions(precision)
     factor, factor_adjoint = t.factor, t.factor_adjoint
     solve_transposed, solve_transposed_adjoint = t.solve_transposed, t.solve_transposed_adjoint
-    solve_lower, solve_lower_adjoint = t.solve_lower, t.solve_lower_adjoint
+    v = velocity_functions(precision)
+    sum_impulses, add_impulses = v.sum_impulses, v.add_impulses
+    change_velocity, change_velocity_adjoint = v.change_velocity, v.change_velocity_adjoint
 
     @wp.kernel(module="unique", enable_backward=False)
     def contact_motion(
@@ -85,29 +88,15 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
     ):
         """Also sums the impulses over the substeps of a control step in ``total``."""
         w = first + wp.tid()
-        for c in range(ncontact):
-            if substep == 0:
-                total[w, c] = impulse[w, c]
-            else:
-                total[w, c] = total[w, c] + impulse[w, c]
+        sum_impulses(w, ncontact, substep, impulse, total)
         for k in range(start[nv]):
             lower[w, k] = mass_matrix[w, k]
         factor(w, nv, start, column, lower)
         for d in range(nv):
             impulse_reduced[w, d] = -step * bias[w, d]
-        for c in range(ncontact):
-            p = impulse[w, c]
-            for k in range(chain_start[c], chain_start[c + 1]):
-                d = chain_dof[k]
-                impulse_reduced[w, d] = impulse_reduced[w, d] + wp.dot(jacobian[w, k], p)
+        add_impulses(w, ncontact, chain_start, chain_dof, jacobian, impulse, impulse_reduced)
         solve_transposed(w, nv, start, column, lower, impulse_reduced)
-        for d in range(nv):
-            y = impulse_reduced[w, d] / lower[w, start[d]]
-            scaled[w, d] = y
-            change[w, d] = y
-        solve_lower(w, nv, start, column, lower, change)
-        for d in range(nv):
-            qvel_next[w, d] = qvel[w, d] + change[w, d]
+        change_velocity(w, nv, start, column, lower, impulse_reduced, qvel, change, scaled, qvel_next)
 
     @wp.kernel(module="unique", enable_backward=False)
     def accelerate_adjoint(
@@ -136,18 +125,9 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
     ):
         """Writes the adjoint of impulse; adds to those of mass_matrix, bias, jacobian and qvel."""
         w = first + wp.tid()
-        for k in range(start[nv]):
-            lower_bar[w, k] = real(0.0)
-        for d in range(nv):
-            g = qvel_next_bar[w, d]
-            qvel_bar[w, d] = qvel_bar[w, d] + g
-            change_bar[w, d] = g
-        solve_lower_adjoint(w, nv, start, column, lower, change, change_bar, lower_bar)
-        for d in range(nv):
-            s = start[d]
-            y_bar = change_bar[w, d] / lower[w, s]
-            lower_bar[w, s] = -y_bar * scaled[w, d]
-            change_bar[w, d] = y_bar
+        change_velocity_adjoint(
+            w, nv, start, column, lower, change, scaled, qvel_next_bar, change_bar, lower_bar, qvel_bar
+        )
         solve_transposed_adjoint(w, nv, start, column, lower, impulse_reduced, change_bar, lower_bar)
         for d in range(nv):
             bias_bar[w, d] = bias_bar[w, d] - step * change_bar[w, d]

@@ -90,41 +90,22 @@ class Program:
             ("depth", real, (nc,)),
         ]
         self._dynamics = workspace(pose + motion + subtree + wrench + axes + result, self.substeps, gradient=True)
-        sweeps = max(1, self.law.sweeps)
-        self.solver = workspace(
-            [
-                ("lower", real, (npair,)),
-                ("bias_reduced", real, (nv,)),
-                ("reduced", vec3, (nchain,)),
-                ("contact_velocity", vec3, (nc,)),
-                ("free_velocity", vec3, (nc,)),
-                ("delassus", mat33, (nc, nc)),
-                ("scale", real, (nc,)),
-                ("relaxation", real, (nc,)),
-                ("history", vec3, (sweeps * nc,)),
-                ("raw", vec3, (nc,)),
-                ("impulse", vec3, (nc,)),
-                ("change", real, (nv,)),
-                ("scaled", real, (nv,)),
-            ],
-            self.substeps,
-        )
-        self._solver_bar = workspace(
-            [
-                ("lower", real, (npair,)),
-                ("bias_reduced", real, (nv,)),
-                ("reduced", vec3, (nchain,)),
-                ("contact_velocity", vec3, (nc,)),
-                ("free_velocity", vec3, (nc,)),
-                ("delassus", mat33, (nc, nc)),
-                ("scale", real, (nc,)),
-                ("relaxation", real, (nc,)),
-                ("raw", vec3, (nc,)),
-                ("impulse", vec3, (nc,)),
-                ("change", real, (nv,)),
-            ],
-            1,
-        )
+        adjoined = [
+            ("lower", real, (npair,)),
+            ("bias_reduced", real, (nv,)),
+            ("reduced", vec3, (nchain,)),
+            ("contact_velocity", vec3, (nc,)),
+            ("free_velocity", vec3, (nc,)),
+            ("delassus", mat33, (nc, nc)),
+            ("scale", real, (nc,)),
+            ("relaxation", real, (nc,)),
+            ("raw", vec3, (nc,)),
+            ("impulse", vec3, (nc,)),
+            ("change", real, (nv,)),
+        ]
+        history = ("history", vec3, (max(1, self.law.sweeps) * nc,))
+        self.solver = workspace([*adjoined, history, ("scaled", real, (nv,))], self.substeps)
+        self._solver_bar = workspace(adjoined, 1)
         self._pose = workspace(pose, 1, gradient=True)
 
         def zeros(dtype, *shape):
@@ -143,6 +124,8 @@ class Program:
         self.spheres = zeros(vec3, nc)
         self.spheres.grad = self.spheres_bar = zeros(vec3, nc)
         self.impulse = zeros(vec3, nc)
+        # where the recomputation of a backward pass sums what nobody asks for
+        self._impulse_again = zeros(vec3, nc)
         fields = parameter_fields(model, p)
         self.parameters = SimpleNamespace(**{f.name: zeros(f.dtype, *f.shape) for f in fields})
         self.parameters_bar = SimpleNamespace(**{f.name: zeros(f.dtype, *f.shape) for f in fields})
@@ -229,10 +212,9 @@ class Program:
 
     def _record_backward(self, first: int, last: int, parameters: bool) -> list:
         n = last - first
-        scratch_total = wp.zeros_like(self.impulse)
         commands = []
         for s in range(self.substeps):
-            commands += self._record_substep(first, last, s, s, scratch_total)
+            commands += self._record_substep(first, last, s, s, self._impulse_again)
         commands += self._record_spheres(first, last)
         cleared = [*self.qpos_bar[:-1], *self.qvel_bar[:-1], self.control_bar]
         cleared += vars(self.parameters_bar).values() if parameters else [self.parameters_bar.friction]

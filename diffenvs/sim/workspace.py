@@ -44,7 +44,6 @@ class Workspace:
         gradient: bool = False,
     ):
         self._fields = fields
-        # float64 words keep every field aligned; a field's own alignment is that of its scalar
         self._width = max(1, sum(f.reals for f in fields))
         self._worlds = worlds
         self._precision = precision
@@ -86,8 +85,3 @@ class Workspace:
     def gradient_rows(self, first: int, last: int) -> wp.array:
         """The gradient block of worlds ``first`` to ``last``, to be zeroed before an adjoint runs."""
         return self._gradient[first:last]
-
-    @property
-    def bytes_per_world(self) -> int:
-        """[B] of one slot."""
-        return self._width * self._blocks[0].strides[1]
