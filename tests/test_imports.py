@@ -31,7 +31,10 @@ class Rule:
 
 
 PURE_TORCH = ("diffenvs.random", "diffenvs.rotation")
-TASK = (*PURE_TORCH, "diffenvs.parameters", "diffenvs.task", "diffenvs.sim.model", "diffenvs.sim.contact")
+TASK = (
+    *PURE_TORCH,
+    *("diffenvs.start", "diffenvs.parameters", "diffenvs.task", "diffenvs.sim.model", "diffenvs.sim.contact"),
+)
 RULES = (
     # Warp and NumPy; MuJoCo's parser only where a model is read or written
     Rule("diffenvs/sim/load.py", ("numpy", "mujoco"), ("diffenvs.sim",)),
@@ -44,6 +47,7 @@ RULES = (
     # tasks: torch and named facts about the robot
     Rule("diffenvs/random.py", ("torch",), ()),
     Rule("diffenvs/rotation.py", ("torch",), ()),
+    Rule("diffenvs/start.py", ("torch",), PURE_TORCH),
     Rule("diffenvs/task.py", ("torch",), TASK),
     Rule("diffenvs/envs/*", ("torch",), TASK),
     # rendering: MuJoCo, no torch
