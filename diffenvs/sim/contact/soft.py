@@ -55,7 +55,7 @@ class Soft:
 @functools.cache
 def soft_kernels(precision: Precision) -> LawKernels:
     """Force at the step's start velocity, times the step; each contact by itself."""
-    real, vec3, mat33 = precision.real, precision.vec3, precision.mat33
+    real, vec2, vec3, mat33 = precision.real, precision.vec2, precision.vec3, precision.mat33
 
     @wp.func
     def normal_force(d: real, vn: real, coefficients: wp.array(dtype=real)) -> real:
@@ -74,7 +74,7 @@ def soft_kernels(precision: Precision) -> LawKernels:
         free_velocity: wp.array2d(dtype=vec3),
         delassus: wp.array3d(dtype=mat33),
         scale: wp.array2d(dtype=real),
-        relaxation: wp.array2d(dtype=real),
+        relaxation: wp.array2d(dtype=vec2),
         history: wp.array2d(dtype=vec3),
         raw: wp.array2d(dtype=vec3),
         impulse: wp.array2d(dtype=vec3),
@@ -107,13 +107,13 @@ def soft_kernels(precision: Precision) -> LawKernels:
         free_velocity: wp.array2d(dtype=vec3),
         delassus: wp.array3d(dtype=mat33),
         scale: wp.array2d(dtype=real),
-        relaxation: wp.array2d(dtype=real),
+        relaxation: wp.array2d(dtype=vec2),
         history: wp.array2d(dtype=vec3),
         raw: wp.array2d(dtype=vec3),
         impulse_bar: wp.array2d(dtype=vec3),
         raw_bar: wp.array2d(dtype=vec3),
         scale_bar: wp.array2d(dtype=real),
-        relaxation_bar: wp.array2d(dtype=real),
+        relaxation_bar: wp.array2d(dtype=vec2),
         friction_bar: wp.array(dtype=real),
         depth_bar: wp.array2d(dtype=real),
         contact_velocity_bar: wp.array2d(dtype=vec3),
