@@ -34,7 +34,7 @@ LARGEST_SHARE_OF_KINKS = 0.05
 
 
 def random_worlds(model, worlds, seed, dtype=torch.float64):
-    """qpos, qvel and a window of actions (N, 32, nu); every other robot begins in flight, the rest mostly on the ground."""
+    """qpos, qvel and a window of actions (N, 32, nu); every other one begins in flight, the rest near the ground."""
     qpos, qvel, _ = states(model, worlds, seed)
     qpos[::2, 2] += 0.4
     qpos[1::2, 2] -= 0.01

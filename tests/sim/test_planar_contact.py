@@ -86,7 +86,7 @@ def test_a_foot_on_a_rail_in_the_ground_slides_on(law, dtype):
 
 
 def test_out_of_plane_impulses_of_a_planar_foot_are_small_in_float32():
-    """In a plane that no axis is aligned with, rounding alone makes them: the cone is not spent on what moves nothing."""
+    """In a plane that no axis is aligned with, rounding alone makes them: they use up none of the cone."""
     sim, parameters = simulation(HOPPER.replace("YAW", "30"), Hard(), 1, dtype=torch.float32)
     qpos, qvel = [tensor(x).float() for x in PLANAR["hopper"][1:]]
     for _ in range(20):
