@@ -25,12 +25,14 @@ from diffenvs.sim.precision import Precision
 
 # of a block's trace: large enough that rounding along a direction in which a contact cannot move stays small in float32
 RIDGE = 1e-5
+# stands for a tangential part of zero in a denominator
+TINY = 1e-30
 
 
 @functools.cache
 def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function, included: wp.Function):
-    """``weight(depth, coefficients)``, its derivative ``slope``, and whether a contact takes part at all."""
-    real, vec2, vec3, mat33 = precision.real, precision.vec2, precision.vec3, precision.mat33
+    """``weight(depth, coefficients)``, its derivative ``slope``, and 1 or 0: whether a contact takes part at all."""
+    real, vec2, vec3, vec4, mat33 = precision.real, precision.vec2, precision.vec3, precision.vec4, precision.mat33
 
     @wp.func
     def ridged(block: mat33) -> mat33:
@@ -44,44 +46,40 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
         return r_bar + wp.diag(vec3(e, e, e))
 
     @wp.func
+    def reciprocal(x: real) -> real:
+        """1 / x; zero at zero."""
+        positive = wp.step(-x)
+        return positive / (x + real(1.0) - positive)
+
+    @wp.func
     def steps(r: mat33) -> vec2:
         """r_t and r_n; zero where the contact cannot move that way: its velocity is zero whatever the impulse."""
         xx = r[0, 0] * r[0, 0] + r[0, 1] * r[0, 1]
         xy = r[0, 1] * (r[0, 0] + r[1, 1])
         yy = r[0, 1] * r[0, 1] + r[1, 1] * r[1, 1]
         largest = wp.sqrt(wp.sqrt(xx * xx + real(2.0) * xy * xy + yy * yy))
-        tangential = real(0.0)
-        normal = real(0.0)
-        if largest > real(0.0):
-            tangential = real(1.0) / largest
-        if r[2, 2] > real(0.0):
-            normal = real(1.0) / r[2, 2]
-        return vec2(tangential, normal)
+        return vec2(reciprocal(largest), reciprocal(r[2, 2]))
 
     @wp.func
-    def steps_adjoint(r: mat33, step_bar: vec2) -> mat33:
+    def steps_adjoint(r: mat33, step: vec2, step_bar: vec2) -> mat33:
         """With T = R_tt: d (tr T^4)^(1/4) / dT = T^3 (tr T^4)^(-3/4)."""
-        value = steps(r)
-        xx = r[0, 0] * r[0, 0] + r[0, 1] * r[0, 1]
-        xy = r[0, 1] * (r[0, 0] + r[1, 1])
-        yy = r[0, 1] * r[0, 1] + r[1, 1] * r[1, 1]
-        # the step multiplies each factor: its fifth power alone would leave the range of float32
-        f = -step_bar[0] * value[0] * value[0]
-        xx = xx * value[0] * value[0]
-        xy = xy * value[0] * value[0]
-        yy = yy * value[0] * value[0]
-        txx = f * value[0] * (r[0, 0] * xx + r[0, 1] * xy)
-        txy = f * value[0] * (r[0, 0] * xy + r[0, 1] * yy)
-        tyy = f * value[0] * (r[0, 1] * xy + r[1, 1] * yy)
-        n = -step_bar[1] * value[1] * value[1]
-        return mat33(txx, txy, real(0.0), txy, tyy, real(0.0), real(0.0), real(0.0), n)
+        # scaled one factor at a time: fifth powers leave the range of float32
+        x = r[0, 0] * step[0]
+        y = r[0, 1] * step[0]
+        z = r[1, 1] * step[0]
+        xx = x * x + y * y
+        xy = y * (x + z)
+        yy = y * y + z * z
+        t = -step_bar[0] * step[0] * step[0]
+        txy = t * (x * xy + y * yy)
+        n = -step_bar[1] * step[1] * step[1]
+        zero = real(0.0)
+        return mat33(t * (x * xx + y * xy), txy, zero, txy, t * (y * xy + z * yy), zero, zero, zero, n)
 
     @wp.func
     def proposal(p: vec3, u: vec3, block: mat33, step: vec2) -> vec3:
-        """The impulse before its tangential part is clipped; zero where it would pull."""
-        normal = p[2] - step[1] * u[2]
-        if normal <= real(0.0):
-            return vec3()
+        """The impulse before its tangential part is clipped."""
+        normal = wp.max(p[2] - step[1] * u[2], real(0.0))
         change = normal - p[2]
         return vec3(
             p[0] - step[0] * (u[0] + block[0, 2] * change),
@@ -92,28 +90,21 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
     @wp.func
     def clip(q: vec3, mu: real) -> vec3:
         t = wp.sqrt(q[0] * q[0] + q[1] * q[1])
-        if t <= mu * q[2]:
-            return q
-        scale = mu * q[2] / t
+        scale = wp.min(real(1.0), mu * q[2] / wp.max(t, real(TINY)))
         return vec3(scale * q[0], scale * q[1], q[2])
 
     @wp.func
-    def clip_adjoint(q: vec3, mu: real, g: vec3) -> vec3:
+    def clip_adjoint(q: vec3, mu: real, g: vec3) -> vec4:
+        """Adjoint of q, zero where it does not press, and of mu as the fourth entry."""
         t = wp.sqrt(q[0] * q[0] + q[1] * q[1])
-        if t <= mu * q[2]:
-            return g
-        ex = q[0] / t
-        ey = q[1] / t
-        along = ex * g[0] + ey * g[1]
-        scale = mu * q[2] / t
-        return vec3(scale * (g[0] - ex * along), scale * (g[1] - ey * along), g[2] + mu * along)
-
-    @wp.func
-    def clip_adjoint_friction(q: vec3, mu: real, g: vec3) -> real:
-        t = wp.sqrt(q[0] * q[0] + q[1] * q[1])
-        if t <= mu * q[2]:
-            return real(0.0)
-        return q[2] * (q[0] * g[0] + q[1] * g[1]) / t
+        inverse = real(1.0) / wp.max(t, real(TINY))
+        press = wp.step(-q[2])
+        slip = press * wp.step(mu * q[2] - t)
+        scale = wp.min(press, mu * q[2] * inverse)
+        ex = q[0] * inverse
+        ey = q[1] * inverse
+        along = slip * (ex * g[0] + ey * g[1])
+        return vec4(scale * (g[0] - ex * along), scale * (g[1] - ey * along), press * g[2] + mu * along, q[2] * along)
 
     @wp.func
     def residual(
@@ -152,18 +143,16 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
         w = first + wp.tid()
         for j in range(ncontact):
             scale[w, j] = weight(depth[w, j], coefficients)
-            raw[w, j] = vec3()
-            if included(depth[w, j]):
-                block = ridged(delassus[w, j, j])
-                relaxation[w, j] = steps(block)
-                raw[w, j] = -(wp.inverse(block) * free_velocity[w, j])
+            block = ridged(delassus[w, j, j])
+            relaxation[w, j] = steps(block)
+            raw[w, j] = (wp.inverse(block) * free_velocity[w, j]) * (-included(depth[w, j]))
         for i in range(sweeps):
             for j in range(ncontact):
-                if included(depth[w, j]):
-                    p = raw[w, j]
-                    history[w, i * ncontact + j] = p
-                    u = residual(w, j, ncontact, free_velocity, delassus, scale, raw)
-                    raw[w, j] = clip(proposal(p, u, delassus[w, j, j], relaxation[w, j]), friction[w])
+                p = raw[w, j]
+                history[w, i * ncontact + j] = p
+                u = residual(w, j, ncontact, free_velocity, delassus, scale, raw)
+                q = proposal(p, u, delassus[w, j, j], relaxation[w, j])
+                raw[w, j] = clip(q, friction[w]) * included(depth[w, j])
         for j in range(ncontact):
             impulse[w, j] = raw[w, j] * scale[w, j]
 
@@ -208,48 +197,42 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
         for r in range(sweeps * ncontact):
             n = sweeps * ncontact - 1 - r
             j = n % ncontact
-            if included(depth[w, j]):
-                p = history[w, n]
-                raw[w, j] = p
-                u = residual(w, j, ncontact, free_velocity, delassus, scale, raw)
-                own = delassus[w, j, j]
-                size = relaxation[w, j]
-                q = proposal(p, u, own, size)
-                u_bar = vec3()
-                p_bar = vec3()
-                if q[2] > real(0.0):
-                    g = raw_bar[w, j]
-                    q_bar = clip_adjoint(q, mu, g)
-                    mu_bar = mu_bar + clip_adjoint_friction(q, mu, g)
-                    change = q[2] - p[2]
-                    tx_bar = -size[0] * q_bar[0]
-                    ty_bar = -size[0] * q_bar[1]
-                    change_bar = own[0, 2] * tx_bar + own[1, 2] * ty_bar
-                    n_bar = q_bar[2] + change_bar
-                    u_bar = vec3(tx_bar, ty_bar, -size[1] * n_bar)
-                    p_bar = vec3(q_bar[0], q_bar[1], n_bar - change_bar)
-                    slide = q_bar[0] * (u[0] + own[0, 2] * change) + q_bar[1] * (u[1] + own[1, 2] * change)
-                    relaxation_bar[w, j] = relaxation_bar[w, j] - vec2(slide, n_bar * u[2])
-                    across = wp.outer(vec3(tx_bar, ty_bar, real(0.0)), vec3(real(0.0), real(0.0), change))
-                    delassus_bar[w, j, j] = delassus_bar[w, j, j] + across
-                free_velocity_bar[w, j] = free_velocity_bar[w, j] + u_bar
-                for k in range(ncontact):
-                    back = wp.transpose(delassus[w, j, k]) * u_bar
-                    if k == j:
-                        delassus_bar[w, j, k] = delassus_bar[w, j, k] + wp.outer(u_bar, raw[w, k])
-                        raw_bar[w, k] = p_bar + back
-                    else:
-                        s = scale[w, k]
-                        delassus_bar[w, j, k] = delassus_bar[w, j, k] + wp.outer(u_bar, raw[w, k] * s)
-                        raw_bar[w, k] = raw_bar[w, k] + back * s
-                        scale_bar[w, k] = scale_bar[w, k] + wp.dot(back, raw[w, k])
+            p = history[w, n]
+            raw[w, j] = p
+            u = residual(w, j, ncontact, free_velocity, delassus, scale, raw)
+            own = delassus[w, j, j]
+            size = relaxation[w, j]
+            q = proposal(p, u, own, size)
+            clipped = clip_adjoint(q, mu, raw_bar[w, j] * included(depth[w, j]))
+            press = wp.step(-q[2])
+            mu_bar = mu_bar + clipped[3]
+            change = q[2] - p[2]
+            tx_bar = -size[0] * clipped[0]
+            ty_bar = -size[0] * clipped[1]
+            change_bar = own[0, 2] * tx_bar + own[1, 2] * ty_bar
+            # a normal part held at zero depends on nothing, but its change from p does
+            n_bar = press * (clipped[2] + change_bar)
+            u_bar = vec3(tx_bar, ty_bar, -size[1] * n_bar)
+            slide = clipped[0] * (u[0] + own[0, 2] * change) + clipped[1] * (u[1] + own[1, 2] * change)
+            relaxation_bar[w, j] = relaxation_bar[w, j] - vec2(slide, n_bar * u[2])
+            across = wp.outer(vec3(tx_bar, ty_bar, real(0.0)), vec3(real(0.0), real(0.0), change))
+            free_velocity_bar[w, j] = free_velocity_bar[w, j] + u_bar
+            for k in range(ncontact):
+                back = wp.transpose(delassus[w, j, k]) * u_bar
+                if k == j:
+                    delassus_bar[w, j, k] = delassus_bar[w, j, k] + wp.outer(u_bar, raw[w, k]) + across
+                    raw_bar[w, k] = vec3(clipped[0], clipped[1], n_bar - change_bar) + back
+                else:
+                    s = scale[w, k]
+                    delassus_bar[w, j, k] = delassus_bar[w, j, k] + wp.outer(u_bar, raw[w, k] * s)
+                    raw_bar[w, k] = raw_bar[w, k] + back * s
+                    scale_bar[w, k] = scale_bar[w, k] + wp.dot(back, raw[w, k])
         for j in range(ncontact):
-            if included(depth[w, j]):
-                block = ridged(delassus[w, j, j])
-                y = wp.transpose(wp.inverse(block)) * raw_bar[w, j]
-                free_velocity_bar[w, j] = free_velocity_bar[w, j] - y
-                block_bar = steps_adjoint(block, relaxation_bar[w, j]) - wp.outer(y, raw[w, j])
-                delassus_bar[w, j, j] = delassus_bar[w, j, j] + ridged_adjoint(block_bar)
+            block = ridged(delassus[w, j, j])
+            y = (wp.transpose(wp.inverse(block)) * raw_bar[w, j]) * included(depth[w, j])
+            free_velocity_bar[w, j] = free_velocity_bar[w, j] - y
+            block_bar = steps_adjoint(block, relaxation[w, j], relaxation_bar[w, j]) - wp.outer(y, raw[w, j])
+            delassus_bar[w, j, j] = delassus_bar[w, j, j] + ridged_adjoint(block_bar)
             depth_bar[w, j] = scale_bar[w, j] * slope(depth[w, j], coefficients)
         friction_bar[w] = friction_bar[w] + mu_bar
 
