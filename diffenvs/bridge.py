@@ -8,6 +8,7 @@ number of rollouts can be alive on one simulator.
 import math
 import os
 import threading
+from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -16,8 +17,8 @@ import warp as wp
 
 from diffenvs.parameters import Parameters
 from diffenvs.sim.contact import ContactLaw
+from diffenvs.sim.lanes import PRECISION
 from diffenvs.sim.model import Model
-from diffenvs.sim.precision import PRECISION
 from diffenvs.sim.program import Program
 from diffenvs.sim.tables import parameter_defaults
 
@@ -79,7 +80,7 @@ class Simulator:
             worlds=num_worlds,
             substeps=self.substeps,
             timestep=self.timestep,
-            precision=PRECISION[names[dtype]],
+            precision=PRECISION[names[dtype], self.device.type],
             device=str(self.device),
             threads=_threads(threads, num_worlds * self.substeps, self.device),
         )
@@ -89,14 +90,11 @@ class Simulator:
             # memory shared with Warp; torch's own graph never runs through it
             return wp.to_torch(array, requires_grad=False)
 
-        self._qpos, self._qvel = [view(a) for a in p.qpos], [view(a) for a in p.qvel]
-        self._qpos_bar, self._qvel_bar = [view(a) for a in p.qpos_bar], [view(a) for a in p.qvel_bar]
-        self._control, self._control_bar = view(p.control), view(p.control_bar)
-        self._spheres, self._spheres_bar = view(p.spheres), view(p.spheres_bar)
-        self._impulse = view(p.impulse)
-        names = Parameters.names()
-        self._parameters = [view(getattr(p.parameters, n)) for n in names]
-        self._parameters_bar = [view(getattr(p.parameters_bar, n)) for n in names]
+        given = ("qpos", "qvel", "control", *Parameters.names())
+        found = ("qpos", "qvel", "spheres")
+        self._inputs, self._inputs_bar = [[view(getattr(x, n)) for n in given] for x in (p.inputs, p.inputs_bar)]
+        self._outputs, self._outputs_bar = [[view(getattr(x, n)) for n in found] for x in (p.outputs, p.outputs_bar)]
+        self._impulse = view(p.outputs.impulse)
         self._lock = threading.Lock()
         self.nonfinite_gradients = 0
 
@@ -131,11 +129,13 @@ class Simulator:
     def feet(self, qpos: torch.Tensor, parameters: Parameters) -> torch.Tensor:
         """World positions (N, nc, 3) [m] of the contact spheres' centres at ``qpos`` (N, nq); no gradient."""
         with torch.no_grad(), self._exclusive():
-            self._load_parameters(parameters.tensors())
-            self._qpos[-1].copy_(qpos)
-            self._qvel[-1].zero_()
+            for buffer, t in zip(self._inputs[3:], parameters.tensors(), strict=True):
+                buffer.copy_(t)
+            last_qpos, last_qvel, spheres = self._outputs
+            last_qpos.copy_(qpos)
+            last_qvel.zero_()
             self.program.spheres_only()
-            return self._spheres.clone()
+            return spheres.clone()
 
     def contact_impulses(self) -> torch.Tensor:
         """Impulse (N, nc, 3) [N s] on every contact sphere, world axes, over the last control step; no gradient."""
@@ -151,16 +151,11 @@ class Simulator:
             else:
                 yield
 
-    def _load_parameters(self, tensors: tuple[torch.Tensor, ...]) -> None:
+    def _load(self, tensors: Iterable[torch.Tensor]) -> None:
+        """State, control and parameters into the program."""
         # always copied: `.data`, NumPy views and fused optimisers change a tensor without telling its version
-        for buffer, t in zip(self._parameters, tensors, strict=True):
+        for buffer, t in zip(self._inputs, tensors, strict=True):
             buffer.copy_(t.detach())
-
-    def _load(self, qpos, qvel, control, parameters) -> None:
-        self._load_parameters(parameters)
-        self._qpos[0].copy_(qpos)
-        self._qvel[0].copy_(qvel)
-        self._control.copy_(control)
 
 
 class _ControlStep(torch.autograd.Function):
@@ -169,28 +164,25 @@ class _ControlStep(torch.autograd.Function):
         ctx.simulator = simulator
         ctx.save_for_backward(qpos, qvel, control, *parameters)
         with simulator._exclusive():
-            simulator._load(qpos, qvel, control, parameters)
+            simulator._load((qpos, qvel, control, *parameters))
             simulator.program.forward()
-            return simulator._qpos[-1].clone(), simulator._qvel[-1].clone(), simulator._spheres.clone()
+            return tuple(buffer.clone() for buffer in simulator._outputs)
 
     @staticmethod
-    def backward(ctx, qpos_bar, qvel_bar, feet_bar):
+    def backward(ctx, *seeds):
         if torch.is_grad_enabled():
             raise RuntimeError(
                 "the physics has first derivatives only, but create_graph=True asks for a graph of the gradient."
             )
         s: Simulator = ctx.simulator
-        qpos, qvel, control, *parameters = ctx.saved_tensors
-        wanted = ctx.needs_input_grad[4:]
-        friction_only = not any(wanted[1:])
+        # state, control and friction come with every backward pass, the other parameters at a price
+        wanted = (True, True, True, *ctx.needs_input_grad[4:])
         with s._exclusive():
-            s._load(qpos, qvel, control, tuple(parameters))
-            s._qpos_bar[-1].copy_(qpos_bar)
-            s._qvel_bar[-1].copy_(qvel_bar)
-            s._spheres_bar.copy_(feet_bar)
-            s.program.backward(parameters=not friction_only)
-            grads = [s._qpos_bar[0].clone(), s._qvel_bar[0].clone(), s._control_bar.clone()]
-            grads += [bar.clone() if want else None for bar, want in zip(s._parameters_bar, wanted, strict=True)]
+            s._load(ctx.saved_tensors)
+            for buffer, seed in zip(s._outputs_bar, seeds, strict=True):
+                buffer.copy_(seed)
+            s.program.backward(parameters=any(wanted[4:]))
+            grads = [bar.clone() if want else None for bar, want in zip(s._inputs_bar, wanted, strict=True)]
         total = sum(g.reshape(s.num_worlds, -1).sum(-1) for g in grads if g is not None)
         good = torch.isfinite(total)
         if not bool(good.all()):

@@ -73,7 +73,7 @@ class NoRecompute(Program):
     """Its backward pass reads what the last forward pass happened to leave."""
 
     def _record_substep(self, first, last, s, slot, total):
-        return super()._record_substep(first, last, s, slot, total) if total is self.impulse else []
+        return super()._record_substep(first, last, s, slot, total) if total is self._out.groups.impulse else []
 
 
 class OneSolver(Program):

@@ -14,11 +14,15 @@ _ON_THE_CONE = 1.0 - 1e-9
 
 
 class Branches:
-    """Reads them off a program of one substep, after ``forward``. Raises ValueError for more substeps."""
+    """Reads them off a program of one substep and one lane a world, after ``forward``. Raises ValueError for others."""
 
     def __init__(self, program: Program):
         if program.substeps != 1:
             raise ValueError(f"branches are read substep by substep, but the program takes {program.substeps} at once.")
+        if program.precision.lanes != 1:
+            raise ValueError(
+                f"branches are read world by world, but the program's precision is {program.precision.name}."
+            )
         self._program = program
         model = program.model
         self._dof = model.actuator_dof
@@ -33,7 +37,7 @@ class Branches:
         """
         p = self._program
         y = p.solver.slots[0]
-        friction = p.parameters.friction.numpy()
+        friction = p.inputs.friction.numpy()
         impulse, active = y.impulse.numpy(), y.scale.numpy() > 0.0
         load, slip = _cone(impulse, friction)
         # the first sweep starts from a guess that no cone has clipped yet
@@ -55,10 +59,10 @@ class Branches:
 
     def _limits(self) -> np.ndarray:
         p, model = self._program, self._program.model
-        speed, control = p.qvel[0].numpy()[:, self._dof], p.control.numpy()
+        speed, control = p.inputs.qvel.numpy()[:, self._dof], p.inputs.control.numpy()
         # as the dynamics have it: position at mid-step, velocity at the step's start
-        error = control - p.qpos[0].numpy()[:, self._qpos] - 0.5 * p.timestep * speed
-        effort = model.actuator_gain * control + p.parameters.kp.numpy() * error - p.parameters.kd.numpy() * speed
+        error = control - p.inputs.qpos.numpy()[:, self._qpos] - 0.5 * p.timestep * speed
+        effort = model.actuator_gain * control + p.inputs.kp.numpy() * error - p.inputs.kd.numpy() * speed
         return np.concatenate((effort > model.actuator_limit, effort < -model.actuator_limit), 1)
 
 

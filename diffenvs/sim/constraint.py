@@ -31,12 +31,12 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
     sum_impulses, add_impulses = v.sum_impulses, v.add_impulses
     change_velocity, change_velocity_adjoint = v.change_velocity, v.change_velocity_adjoint
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def condense(
         first: int,
         nv: int,
         ncontact: int,
-        step: real,
+        timestep: wp.float64,
         start: wp.array(dtype=int),
         column: wp.array(dtype=int),
         chain_start: wp.array(dtype=int),
@@ -54,6 +54,7 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
         delassus: wp.array3d(dtype=mat33),
     ):
         w = first + wp.tid()
+        step = real(timestep)
         for k in range(start[nv]):
             lower[w, k] = mass_matrix[w, k]
         factor(w, nv, start, column, lower)
@@ -90,13 +91,13 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
                 if a != b:
                     delassus[w, b, a] = wp.transpose(block)
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def apply(
         first: int,
         substep: int,
         nv: int,
         ncontact: int,
-        step: real,
+        timestep: wp.float64,
         start: wp.array(dtype=int),
         column: wp.array(dtype=int),
         chain_start: wp.array(dtype=int),
@@ -113,18 +114,19 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
     ):
         """Also sums the impulses over the substeps of a control step in ``total``."""
         w = first + wp.tid()
+        step = real(timestep)
         sum_impulses(w, ncontact, substep, impulse, total)
         for d in range(nv):
             change[w, d] = -step * bias_reduced[w, d]
         add_impulses(w, ncontact, chain_start, chain_dof, reduced, impulse, change)
         change_velocity(w, nv, start, column, lower, change, qvel, change, scaled, qvel_next)
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def apply_adjoint(
         first: int,
         nv: int,
         ncontact: int,
-        step: real,
+        timestep: wp.float64,
         start: wp.array(dtype=int),
         column: wp.array(dtype=int),
         chain_start: wp.array(dtype=int),
@@ -145,6 +147,7 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
     ):
         """Writes the adjoints of lower, bias_reduced, reduced and impulse; adds to that of qvel."""
         w = first + wp.tid()
+        step = real(timestep)
         change_velocity_adjoint(
             w, nv, start, column, lower, change, scaled, qvel_next_bar, change_bar, lower_bar, qvel_bar
         )
@@ -159,12 +162,12 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
                 p_bar = p_bar + reduced[w, k] * g
             impulse_bar[w, c] = p_bar
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def condense_adjoint(
         first: int,
         nv: int,
         ncontact: int,
-        step: real,
+        timestep: wp.float64,
         start: wp.array(dtype=int),
         column: wp.array(dtype=int),
         chain_start: wp.array(dtype=int),
@@ -188,6 +191,7 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
     ):
         """Takes what ``apply_adjoint`` left in lower_bar, bias_reduced_bar and reduced_bar further to the inputs."""
         w = first + wp.tid()
+        step = real(timestep)
         for a in range(ncontact):
             for b in range(a, ncontact):
                 g = delassus_bar[w, a, b]

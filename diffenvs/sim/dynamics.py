@@ -62,7 +62,7 @@ def dynamics_kernel(precision: Precision) -> wp.Kernel:
         alpha[w, i] = aw + wp.cross(wb, jw)
         acceleration[w, i] = au + wp.cross(wb, ju) + wp.cross(ub, jw)
 
-    @wp.kernel(module="unique")
+    @wp.kernel(module="unique", module_options=precision.options)
     def dynamics(
         first: int,
         nlink: int,
@@ -71,8 +71,8 @@ def dynamics_kernel(precision: Precision) -> wp.Kernel:
         npair: int,
         ncontact: int,
         njacobian: int,
-        half: real,
-        gravity: vec3,
+        half_timestep: wp.float64,
+        gravity_world: wp.vec3d,
         link_parent: wp.array(dtype=int),
         link_joint: wp.array(dtype=int),
         link_qpos: wp.array(dtype=int),
@@ -128,6 +128,8 @@ def dynamics_kernel(precision: Precision) -> wp.Kernel:
         depth: wp.array2d(dtype=real),
     ):
         w = first + wp.tid()
+        half = real(half_timestep)
+        gravity = vec3(real(gravity_world[0]), real(gravity_world[1]), real(gravity_world[2]))
         place_origin(link_joint[0], w, half, qpos, qvel, origin)
 
         # outward: poses, motion axes, twists, bias accelerations; then the link's own inertia and force

@@ -33,13 +33,13 @@ def equations_of_motion(model: Model, qpos: np.ndarray, qvel: np.ndarray, contro
     # a step of zero length evaluates everything at the state itself
     program = Program(model, Hard(), worlds=n, substeps=1, timestep=0.0, precision=FLOAT64)
     for name, value in parameter_defaults(model).items():
-        array = getattr(program.parameters, name)
+        array = getattr(program.inputs, name)
         if array.size:
             array.assign(np.broadcast_to(value, (n, *np.shape(value))))
-    program.qpos[0].assign(qpos)
-    program.qvel[0].assign(qvel)
+    program.inputs.qpos.assign(qpos)
+    program.inputs.qvel.assign(qvel)
     if model.nu:
-        program.control.assign(control)
+        program.inputs.control.assign(control)
     program.forward()
     topology = build_topology(model)
     # the program's arrays are views of its memory, which goes with it

@@ -25,7 +25,7 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
     sum_impulses, add_impulses = v.sum_impulses, v.add_impulses
     change_velocity, change_velocity_adjoint = v.change_velocity, v.change_velocity_adjoint
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def contact_motion(
         first: int,
         ncontact: int,
@@ -42,7 +42,7 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
                 v = v + jacobian[w, k] * qvel[w, chain_dof[k]]
             contact_velocity[w, c] = v
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def contact_motion_adjoint(
         first: int,
         ncontact: int,
@@ -63,13 +63,13 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
                 jacobian_bar[w, k] = jacobian_bar[w, k] + g * qvel[w, d]
                 qvel_bar[w, d] = qvel_bar[w, d] + wp.dot(jacobian[w, k], g)
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def accelerate(
         first: int,
         substep: int,
         nv: int,
         ncontact: int,
-        step: real,
+        timestep: wp.float64,
         start: wp.array(dtype=int),
         column: wp.array(dtype=int),
         chain_start: wp.array(dtype=int),
@@ -88,6 +88,7 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
     ):
         """Also sums the impulses over the substeps of a control step in ``total``."""
         w = first + wp.tid()
+        step = real(timestep)
         sum_impulses(w, ncontact, substep, impulse, total)
         for k in range(start[nv]):
             lower[w, k] = mass_matrix[w, k]
@@ -98,12 +99,12 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
         solve_transposed(w, nv, start, column, lower, impulse_reduced)
         change_velocity(w, nv, start, column, lower, impulse_reduced, qvel, change, scaled, qvel_next)
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def accelerate_adjoint(
         first: int,
         nv: int,
         ncontact: int,
-        step: real,
+        timestep: wp.float64,
         start: wp.array(dtype=int),
         column: wp.array(dtype=int),
         chain_start: wp.array(dtype=int),
@@ -125,6 +126,7 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
     ):
         """Writes the adjoint of impulse; adds to those of mass_matrix, bias, jacobian and qvel."""
         w = first + wp.tid()
+        step = real(timestep)
         change_velocity_adjoint(
             w, nv, start, column, lower, change, scaled, qvel_next_bar, change_bar, lower_bar, qvel_bar
         )

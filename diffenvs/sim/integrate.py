@@ -21,11 +21,11 @@ def integrate_kernel(precision: Precision) -> wp.Kernel:
     slide = wp.constant(SLIDE)
     hinge = wp.constant(HINGE)
 
-    @wp.kernel(module="unique")
+    @wp.kernel(module="unique", module_options=precision.options)
     def integrate(
         first: int,
         nlink: int,
-        half: real,
+        half_timestep: wp.float64,
         link_joint: wp.array(dtype=int),
         link_qpos: wp.array(dtype=int),
         link_dof: wp.array(dtype=int),
@@ -35,6 +35,7 @@ def integrate_kernel(precision: Precision) -> wp.Kernel:
         qpos_next: wp.array2d(dtype=real),
     ):
         w = first + wp.tid()
+        half = real(half_timestep)
         for i in range(nlink):
             kind = link_joint[i]
             qa = link_qpos[i]

@@ -15,6 +15,7 @@ import warp as wp
 from diffenvs.sim.constraint import constraint_kernels
 from diffenvs.sim.contact.law import ContactLaw
 from diffenvs.sim.dynamics import dynamics_kernel
+from diffenvs.sim.exchange import Port, groups_of
 from diffenvs.sim.force import force_kernels
 from diffenvs.sim.integrate import integrate_kernel
 from diffenvs.sim.kinematics import sphere_kernel
@@ -27,13 +28,12 @@ from diffenvs.sim.workspace import Field, Workspace
 class Program:
     """One control step of ``substeps`` simulation steps of ``timestep`` seconds, for ``worlds`` worlds.
 
-    Input arrays: ``qpos[0]``, ``qvel[0]``, ``control``, ``parameters``; outputs: ``qpos[-1]``, ``qvel[-1]``,
-    ``spheres`` (contact sphere centres after the step) and ``impulse`` (summed over the substeps). Seeds of the
-    backward pass: ``qpos_bar[-1]``, ``qvel_bar[-1]``, ``spheres_bar``; results: ``qpos_bar[0]``, ``qvel_bar[0]``,
-    ``control_bar`` and ``parameters_bar``.
+    ``inputs``, arrays with a row for each world: ``qpos``, ``qvel``, ``control`` and the physical parameters.
+    ``outputs``: ``qpos``, ``qvel``, ``spheres`` (contact sphere centres after the step) and ``impulse`` (summed over
+    the substeps). ``outputs_bar`` holds the seeds of the backward pass, ``inputs_bar`` its results.
 
-    Every world is one thread of a kernel, so that world i depends neither on the number of worlds nor on the
-    number of CPU threads.
+    Every world is one thread of a kernel, or one lane of a thread, and does the same arithmetic in any: world i
+    depends neither on the number of worlds nor on the number of CPU threads.
     """
 
     def __init__(
@@ -52,13 +52,14 @@ class Program:
         self.worlds, self.substeps, self.timestep, self.device = worlds, substeps, timestep, device
         self.tables = Tables(model, law, precision, device)
         self._allocate()
-        bounds = np.linspace(0, worlds, max(1, min(threads, worlds)) + 1).astype(int)
+        groups = groups_of(worlds, precision)
+        bounds = np.linspace(0, groups, max(1, min(threads, groups)) + 1).astype(int)
         self._ranges = [(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
         self._pool: ThreadPoolExecutor | None = None
         self._recorded: dict[str, list[list]] = {}
 
     def _allocate(self) -> None:
-        p, model, n = self.precision, self.model, self.worlds
+        p, model = self.precision, self.model
         real, vec3, vec6, mat33 = p.real, p.vec3, p.vec6, p.mat33
         nl, nv, nu, nc = model.nlink, model.nv, model.nu, model.ncontact
         npair, nchain = self.tables.npair, self.tables.nchain
@@ -66,7 +67,7 @@ class Program:
         def workspace(fields, slots, gradient=False):
             return Workspace(
                 [Field(*f) for f in fields],
-                worlds=n,
+                rows=groups_of(self.worlds, p),
                 slots=slots,
                 precision=p,
                 device=self.device,
@@ -108,34 +109,31 @@ class Program:
         self._solver_bar = workspace(adjoined, 1)
         self._pose = workspace(pose, 1, gradient=True)
 
-        def zeros(dtype, *shape):
-            return wp.zeros((n, *shape), dtype=dtype, device=self.device)
-
-        def chain(width):
-            values = [zeros(real, width) for _ in range(self.substeps + 1)]
-            for a in values:
-                a.grad = zeros(real, width)
-            return values
-
-        self.qpos, self.qvel = chain(model.nq), chain(model.nv)
-        self.qpos_bar, self.qvel_bar = [a.grad for a in self.qpos], [a.grad for a in self.qvel]
-        self.control = zeros(real, nu)
-        self.control.grad = self.control_bar = zeros(real, nu)
-        self.spheres = zeros(vec3, nc)
-        self.spheres.grad = self.spheres_bar = zeros(vec3, nc)
-        self.impulse = zeros(vec3, nc)
+        state = [Field("qpos", real, (model.nq,)), Field("qvel", real, (model.nv,))]
+        port = {"worlds": self.worlds, "precision": p, "device": self.device}
+        control = Field("control", real, (nu,))
+        parameters = parameter_fields(model, p)
+        self._in = Port([*state, control, *parameters], **port)
+        self._out = Port([*state, Field("spheres", vec3, (nc,)), Field("impulse", vec3, (nc,))], **port)
+        self.inputs, self.inputs_bar = self._in.rows, self._in.rows_bar
+        self.outputs, self.outputs_bar = self._out.rows, self._out.rows_bar
+        # of the inputs: the state, the control, and friction, which comes first among the parameters
+        self._columns_without_parameters = sum(f.reals for f in (*state, control, parameters[0]))
+        self._parameters = [f.name for f in parameters]
+        self._between = [
+            Workspace(state, rows=groups_of(self.worlds, p), slots=1, precision=p, device=self.device, gradient=True)
+            for _ in range(self.substeps - 1)
+        ]
+        self._states = [self._in.groups, *(w.slots[0] for w in self._between), self._out.groups]
         # where the recomputation of a backward pass sums what nobody asks for
-        self._impulse_again = zeros(vec3, nc)
-        fields = parameter_fields(model, p)
-        self.parameters = SimpleNamespace(**{f.name: zeros(f.dtype, *f.shape) for f in fields})
-        self.parameters_bar = SimpleNamespace(**{f.name: zeros(f.dtype, *f.shape) for f in fields})
+        self._impulse_again = workspace([("total", vec3, (nc,))], 1).slots[0].total
 
     def forward(self) -> None:
         """Run the control step; only the last substep's scratch is kept."""
         self._run("forward", self._record_forward)
 
     def spheres_only(self) -> None:
-        """``spheres`` of the configuration in ``qpos[-1]``, without a step."""
+        """``spheres`` of the configuration in ``outputs.qpos``, without a step."""
         self._run("spheres", self._record_spheres)
 
     def backward(self, *, parameters: bool) -> None:
@@ -147,7 +145,7 @@ class Program:
         self._run(key, lambda first, last: self._record_backward(first, last, parameters))
 
     def equations(self) -> tuple[np.ndarray, ...]:
-        """Packed mass matrix, bias, packed contact Jacobian and depth of the last substep that ran."""
+        """Packed mass matrix, bias, packed contact Jacobian and depth of the last substep, one lane a world."""
         x = self._dynamics.slots[0]
         return x.mass_matrix.numpy(), x.bias.numpy(), x.jacobian.numpy(), x.depth.numpy()
 
@@ -168,20 +166,21 @@ class Program:
     # recording
 
     def _record_forward(self, first: int, last: int) -> list:
-        commands = []
+        commands = self._in.enter(first, last)
         for s in range(self.substeps):
             # scratch of the first substep serves all: nobody reads it after this pass, and it stays in cache
-            commands += self._record_substep(first, last, s, 0, self.impulse)
-        return commands + self._record_spheres(first, last)
+            commands += self._record_substep(first, last, s, 0, self._out.groups.impulse)
+        return [*commands, self._sphere_command(first, last, adjoint=False), *self._out.leave(first, last)]
 
     def _record_spheres(self, first: int, last: int) -> list:
-        return [self._sphere_command(first, last, adjoint=False)]
+        spheres = self._sphere_command(first, last, adjoint=False)
+        return [*self._out.enter(first, last), spheres, *self._out.leave(first, last)]
 
     def _record_substep(self, first: int, last: int, s: int, slot: int, total: wp.array) -> list:
         x, y = self._dynamics.slots[slot], self.solver.slots[slot]
         n, t = last - first, self.tables
         law = self.law.kernels(self.precision)
-        tail = [y.change, y.scaled, self.qvel[s + 1], total]
+        tail = [y.change, y.scaled, self._states[s + 1].qvel, total]
         impulses = self._command(law.impulses, n, [first, *self._law_arguments(slot), y.impulse])
         if self.law.needs_delassus:
             k = constraint_kernels(self.precision)
@@ -192,18 +191,18 @@ class Program:
                 x.mass_matrix,
                 x.bias,
                 x.jacobian,
-                self.qvel[s],
+                self._states[s].qvel,
             ]
             arguments += [y.lower, y.bias_reduced, y.reduced, y.contact_velocity, y.free_velocity, y.delassus]
             before = self._command(k.condense, n, arguments)
             arguments = [first, s, *t.tree(self.timestep), y.lower, y.bias_reduced, y.reduced, y.impulse]
-            after = self._command(k.apply, n, [*arguments, self.qvel[s], *tail])
+            after = self._command(k.apply, n, [*arguments, self._states[s].qvel, *tail])
         else:
             k = force_kernels(self.precision)
-            arguments = [first, *t.chains(), x.jacobian, self.qvel[s], y.contact_velocity]
+            arguments = [first, *t.chains(), x.jacobian, self._states[s].qvel, y.contact_velocity]
             before = self._command(k.contact_motion, n, arguments)
             arguments = [first, s, *t.tree(self.timestep), x.mass_matrix, x.bias, x.jacobian, y.impulse]
-            after = self._command(k.accelerate, n, [*arguments, self.qvel[s], y.lower, y.bias_reduced, *tail])
+            after = self._command(k.accelerate, n, [*arguments, self._states[s].qvel, y.lower, y.bias_reduced, *tail])
         return [
             self._command(dynamics_kernel(self.precision), n, self._dynamics_arguments(first, s, slot, False)),
             *(before, impulses, after),
@@ -212,14 +211,11 @@ class Program:
 
     def _record_backward(self, first: int, last: int, parameters: bool) -> list:
         n = last - first
-        commands = []
+        commands = self._in.enter(first, last) + self._out.enter(first, last, gradient=True)
         for s in range(self.substeps):
             commands += self._record_substep(first, last, s, s, self._impulse_again)
-        commands += self._record_spheres(first, last)
-        cleared = [*self.qpos_bar[:-1], *self.qvel_bar[:-1], self.control_bar]
-        cleared += vars(self.parameters_bar).values() if parameters else [self.parameters_bar.friction]
-        commands += [_Zero(a[first:last]) for a in cleared if a.size > 0]
-        commands += [_Zero(self._pose.gradient_rows(first, last))]
+        commands += [self._sphere_command(first, last, adjoint=False)]
+        commands += [_Zero(w.gradient_rows(first, last)) for w in (self._in, *self._between, self._pose)]
         commands += [self._sphere_command(first, last, adjoint=True, parameters=parameters)]
         for s in reversed(range(self.substeps)):
             integrate = [first, *self.tables.integrate(self.timestep), *self._state(s)]
@@ -230,16 +226,18 @@ class Program:
                 *self._record_contact_adjoint(first, n, s),
                 self._command(dynamics_kernel(self.precision), n, dynamics, adjoint=True),
             ]
-        return commands
+        columns = None if parameters else self._columns_without_parameters
+        return commands + self._in.leave(first, last, gradient=True, columns=columns)
 
     def _record_contact_adjoint(self, first: int, n: int, s: int) -> list:
         """From the adjoint of qvel[s + 1] to those of qvel[s] and of what the dynamics kernel gave."""
         t, x, y, bar = self.tables, self._dynamics.slots[s], self.solver.slots[s], self._solver_bar.slots[0]
-        tree, next_bar, qvel_bar = t.tree(self.timestep), self.qvel_bar[s + 1], self.qvel_bar[s]
+        tree, qvel = t.tree(self.timestep), self._states[s].qvel
+        next_bar, qvel_bar = self._states[s + 1].qvel.grad, qvel.grad
         given = [x.mass_matrix.grad, x.bias.grad, x.jacobian.grad, qvel_bar]
         law = [first, *self._law_arguments(s), bar.impulse, bar.raw, bar.scale, bar.relaxation]
         law += [
-            self.parameters_bar.friction,
+            self._in.groups_bar.friction,
             x.depth.grad,
             bar.contact_velocity,
             bar.free_velocity,
@@ -260,7 +258,7 @@ class Program:
                 next_bar,
             ]
             after += [bar.change, bar.lower, bar.bias_reduced, bar.reduced, bar.impulse, qvel_bar]
-            before = [first, *tree, t.common, x.jacobian, self.qvel[s], y.lower, y.bias_reduced, y.reduced]
+            before = [first, *tree, t.common, x.jacobian, qvel, y.lower, y.bias_reduced, y.reduced]
             before += [bar.contact_velocity, bar.free_velocity, bar.delassus]
             before += [bar.lower, bar.bias_reduced, bar.reduced, *given]
             return [
@@ -275,7 +273,7 @@ class Program:
             first,
             *t.chains(),
             x.jacobian,
-            self.qvel[s],
+            qvel,
             bar.contact_velocity,
             x.jacobian.grad,
             qvel_bar,
@@ -287,7 +285,8 @@ class Program:
         ]
 
     def _state(self, s: int) -> list:
-        return [self.qpos[s], self.qvel[s], self.qvel[s + 1], self.qpos[s + 1]]
+        now, after = self._states[s], self._states[s + 1]
+        return [now.qpos, now.qvel, after.qvel, after.qpos]
 
     def _law_arguments(self, slot: int) -> list:
         x, y = self._dynamics.slots[slot], self.solver.slots[slot]
@@ -296,7 +295,7 @@ class Program:
             self.law.sweeps,
             self.timestep,
             self.tables.coefficients,
-            self.parameters.friction,
+            self._in.groups.friction,
             x.depth,
             y.contact_velocity,
             y.free_velocity,
@@ -310,8 +309,9 @@ class Program:
     def _parameter_arrays(self, with_gradient: bool) -> SimpleNamespace:
         """The parameter arrays; those handed to an adjoint carry a gradient only where it is wanted."""
         arrays = {}
-        for name, value in vars(self.parameters).items():
-            grad = getattr(self.parameters_bar, name) if with_gradient else None
+        for name in self._parameters:
+            value = getattr(self._in.groups, name)
+            grad = value.grad if with_gradient else None
             arrays[name] = wp.array(
                 ptr=value.ptr,
                 dtype=value.dtype,
@@ -329,7 +329,7 @@ class Program:
             first,
             *t.dynamics(self.timestep),
             *(q.mass, q.com, q.inertia, q.link_pos, q.damping, q.stiffness, q.armature, q.kp, q.kd),
-            *(q.contact_pos, q.contact_radius, self.qpos[s], self.qvel[s], self.control),
+            *(q.contact_pos, q.contact_radius, self._states[s].qpos, self._states[s].qvel, self._in.groups.control),
             *(x.origin, x.rotation, x.position, x.omega, x.velocity, x.alpha, x.acceleration),
             *(x.subtree_mass, x.subtree_moment, x.subtree_inertia, x.torque, x.force),
             *(x.axis_angular, x.axis_linear, x.momentum_angular, x.momentum_linear),
@@ -339,8 +339,8 @@ class Program:
     def _sphere_command(self, first: int, last: int, *, adjoint: bool, parameters: bool = False):
         x, q = self._pose.slots[0], self._parameter_arrays(parameters)
         arguments = [
-            *(first, *self.tables.spheres(), q.link_pos, q.contact_pos, self.qpos[-1], self.qvel[-1]),
-            *(x.origin, x.rotation, x.position, self.spheres),
+            *(first, *self.tables.spheres(), q.link_pos, q.contact_pos, self._out.groups.qpos, self._out.groups.qvel),
+            *(x.origin, x.rotation, x.position, self._out.groups.spheres),
         ]
         return self._command(sphere_kernel(self.precision), last - first, arguments, adjoint=adjoint)
 

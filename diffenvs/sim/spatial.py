@@ -35,12 +35,12 @@ def spatial(precision: Precision) -> SimpleNamespace:
     def quat_exp(r: vec3) -> vec4:
         """Unit quaternion of the rotation vector r [rad]; its series near zero keeps value and derivative."""
         t2 = wp.dot(r, r)
-        if t2 < real(1.0e-8):
-            s = real(0.5) - t2 / real(48.0)
-            return vec4(real(1.0) - t2 / real(8.0), s * r[0], s * r[1], s * r[2])
-        t = wp.sqrt(t2)
-        k = wp.sin(real(0.5) * t) / t
-        return vec4(wp.cos(real(0.5) * t), k * r[0], k * r[1], k * r[2])
+        near = wp.step(t2 - real(1.0e-8))
+        far = real(1.0) - near
+        t = wp.sqrt(t2 + near)
+        k = near * (real(0.5) - t2 / real(48.0)) + far * (wp.sin(real(0.5) * t) / t)
+        c = near * (real(1.0) - t2 / real(8.0)) + far * wp.cos(real(0.5) * t)
+        return vec4(c, k * r[0], k * r[1], k * r[2])
 
     @wp.func
     def quat_matrix(q: vec4) -> mat33:

@@ -7,7 +7,7 @@ from diffenvs.sim.contact.law import ContactLaw
 from diffenvs.sim.model import Model
 from diffenvs.sim.precision import Precision
 from diffenvs.sim.topology import build_topology
-from diffenvs.sim.workspace import Field
+from diffenvs.sim.workspace import Field, constants
 
 
 def parameter_fields(model: Model, precision: Precision) -> list[Field]:
@@ -58,11 +58,11 @@ class Tables:
             return wp.array(np.ascontiguousarray(values, dtype=np.int32), dtype=int, device=device)
 
         def numbers(values, dtype=p.real):
-            return wp.array(np.ascontiguousarray(values, dtype=np.float64), dtype=dtype, device=device)
+            return constants(values, dtype, p, device)
 
         self.npair, self.nchain = len(topology.row), len(topology.chain_dof)
         self._sizes = (model.nlink, model.nv, model.nu, model.ncontact)
-        self._gravity = p.vec3(*model.gravity)
+        self._gravity = wp.vec3d(*model.gravity)
         self.start, self.column = ints(topology.start), ints(topology.column)
         self.chain_start, self.chain_dof = ints(topology.chain_start), ints(topology.chain_dof)
         self.common = ints(topology.common)

@@ -1,12 +1,17 @@
-"""Scratch memory of the kernels: one contiguous block per world and substep, one gradient block per world."""
+"""Memory of the kernels: one contiguous block per world and slot, one gradient block per world."""
 
+import math
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import warp as wp
 
 from diffenvs.sim.precision import Precision
+
+# [bytes] of the widest vector register
+_ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
@@ -20,68 +25,86 @@ class Field:
     @property
     def reals(self) -> int:
         """Scalars per world."""
-        size = int(getattr(self.dtype, "_length_", 1))
-        for n in self.shape:
-            size *= n
-        return size
+        return int(getattr(self.dtype, "_length_", 1)) * math.prod(self.shape)
 
 
 class Workspace:
-    """Arrays of shape (worlds, *shape) cut from one block per slot, so that a world's data lie side by side.
+    """Arrays of shape (rows, *shape) cut from one block per slot, so that a row's data lie side by side.
 
-    slots: a list of namespaces, one per substep, with an array per field. With ``gradient``, all slots share one
-    gradient block (``array.grad``): the adjoints of substeps run one after another.
+    A row is a world, or a group of as many worlds as ``precision`` has lanes: then an entry of an array is followed
+    by the next after that many copies of its type. slots: a list of namespaces with an array per field. With
+    ``gradient``, all slots share one gradient block (``array.grad``): the adjoints of substeps run one after another.
     """
 
     def __init__(
         self,
         fields: list[Field],
         *,
-        worlds: int,
+        rows: int,
         slots: int,
         precision: Precision,
         device: str,
         gradient: bool = False,
     ):
         self._fields = fields
-        self._width = max(1, sum(f.reals for f in fields))
-        self._worlds = worlds
+        self.width = sum(f.reals for f in fields)
+        self._rows = rows
         self._precision = precision
         self._device = device
-        self._blocks = [self._block() for _ in range(slots)]
-        self._gradient = self._block() if gradient else None
-        self.slots = [self._cut(block) for block in self._blocks]
+        self.blocks = [self._block() for _ in range(slots)]
+        self.gradient = self._block() if gradient else None
+        self.slots = [self._cut(block) for block in self.blocks]
+        self.gradients = None if self.gradient is None else self._cut(self.gradient)
 
     def _block(self) -> wp.array:
-        return wp.zeros((max(1, self._worlds), self._width), dtype=self._precision.real, device=self._device)
+        """Zeros (rows, width, lanes)."""
+        p = self._precision
+        shape = (max(1, self._rows), max(1, self.width), p.lanes)
+        size = wp.types.type_size_in_bytes(p.real)
+        owner = wp.zeros(math.prod(shape) + _ALIGNMENT // size, dtype=p.real, device=self._device)
+        start = owner.ptr + -owner.ptr % _ALIGNMENT
+        block = wp.array(ptr=start, dtype=p.real, shape=shape, device=self._device, copy=False)
+        # views do not keep the memory that they look at
+        block.owner = owner
+        return block
 
     def _cut(self, block: wp.array) -> SimpleNamespace:
         arrays = {}
         offset = 0
         for field in self._fields:
-            grad = self._view(self._gradient, field, offset, None) if self._gradient is not None else None
+            grad = None
+            if self.gradient is not None and block is not self.gradient:
+                grad = self._view(self.gradient, field, offset, None)
             arrays[field.name] = self._view(block, field, offset, grad)
             offset += field.reals
         return SimpleNamespace(**arrays)
 
     def _view(self, block: wp.array, field: Field, offset: int, grad: wp.array | None) -> wp.array:
-        item = block.strides[1]
-        entry = item * int(getattr(field.dtype, "_length_", 1))
-        strides = [entry]
+        scalar = block.strides[1]
+        strides = [scalar * int(getattr(field.dtype, "_length_", 1))]
         for n in reversed(field.shape[1:]):
             strides.insert(0, strides[0] * n)
-        if not field.shape:
-            strides = []
-        return wp.array(
-            ptr=block.ptr + offset * item,
+        array = wp.array(
+            ptr=block.ptr + offset * scalar,
             dtype=field.dtype,
-            shape=(self._worlds, *field.shape),
-            strides=(block.strides[0], *strides),
+            shape=(self._rows, *field.shape),
+            strides=(block.strides[0], *(strides if field.shape else [])),
             device=self._device,
             copy=False,
             grad=grad,
         )
+        array.owner = block
+        return array
 
     def gradient_rows(self, first: int, last: int) -> wp.array:
-        """The gradient block of worlds ``first`` to ``last``, to be zeroed before an adjoint runs."""
-        return self._gradient[first:last]
+        """The gradient block of rows ``first`` to ``last``, to be zeroed before an adjoint runs."""
+        return self.gradient[first:last]
+
+
+def constants(values: np.ndarray, dtype: Any, precision: Precision, device: str) -> wp.array:
+    """Array (n,) of numbers (n, ...) that all worlds share, the same in every lane."""
+    values = np.asarray(values, dtype=np.float64)
+    space = Workspace([Field("all", dtype, ())], rows=len(values), slots=1, precision=precision, device=device)
+    if len(values) > 0:
+        space.blocks[0].assign(np.repeat(values.reshape(len(values), -1, 1), precision.lanes, -1))
+    return space.slots[0].all

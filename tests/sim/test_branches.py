@@ -40,15 +40,15 @@ def sides(law) -> dict[str, dict[str, np.ndarray]]:
     model = load_model(BALL)
     program = Program(model, law, worlds=len(CASES), substeps=1, timestep=1e-4, precision=FLOAT64)
     for name, value in parameter_defaults(model).items():
-        array = getattr(program.parameters, name)
+        array = getattr(program.inputs, name)
         if array.size:
             array.assign(np.broadcast_to(value, (len(CASES), *np.shape(value))))
     qpos, qvel = np.tile(model.qpos0, (len(CASES), 1)), np.zeros((len(CASES), model.nv))
     for world, (height, forward, upward, _) in enumerate(CASES.values()):
         qpos[world, 2], qvel[world, 0], qvel[world, 2] = height, forward, upward
-    program.qpos[0].assign(qpos)
-    program.qvel[0].assign(qvel)
-    program.control.assign(np.array([[torque] for *_, torque in CASES.values()]))
+    program.inputs.qpos.assign(qpos)
+    program.inputs.qvel.assign(qvel)
+    program.inputs.control.assign(np.array([[torque] for *_, torque in CASES.values()]))
     program.forward()
     branches = Branches(program)
     assert np.allclose(branches.depth()[:, 0], 0.1 - qpos[:, 2], atol=1e-4)

@@ -61,12 +61,12 @@ def soft_kernels(precision: Precision) -> LawKernels:
     def normal_force(d: real, vn: real, coefficients: wp.array(dtype=real)) -> real:
         return coefficients[0] * d - coefficients[1] * wp.min(vn, real(0.0))
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def impulses(
         first: int,
         ncontact: int,
         sweeps: int,
-        step: real,
+        timestep: wp.float64,
         coefficients: wp.array(dtype=real),
         friction: wp.array(dtype=real),
         depth: wp.array2d(dtype=real),
@@ -80,26 +80,24 @@ def soft_kernels(precision: Precision) -> LawKernels:
         impulse: wp.array2d(dtype=vec3),
     ):
         w = first + wp.tid()
+        step = real(timestep)
         for j in range(ncontact):
-            p = vec3()
-            if depth[w, j] >= real(0.0):
-                v = contact_velocity[w, j]
-                fn = normal_force(depth[w, j], v[2], coefficients)
-                bound = friction[w] * fn
-                drag = coefficients[2]
-                speed2 = v[0] * v[0] + v[1] * v[1]
-                # compared as squares: |v_t| is divided by only where it cannot be zero
-                if drag * drag * speed2 > bound * bound:
-                    drag = bound / wp.sqrt(speed2)
-                p = vec3(-drag * v[0], -drag * v[1], fn) * step
+            v = contact_velocity[w, j]
+            fn = normal_force(depth[w, j], v[2], coefficients)
+            bound = friction[w] * fn
+            speed2 = v[0] * v[0] + v[1] * v[1]
+            # compared as squares: |v_t| is divided by only where it cannot be zero
+            slides = wp.step(bound * bound - coefficients[2] * coefficients[2] * speed2)
+            drag = (real(1.0) - slides) * coefficients[2] + slides * bound / wp.sqrt(speed2 + (real(1.0) - slides))
+            p = vec3(-drag * v[0], -drag * v[1], fn) * (step * (real(1.0) - wp.step(depth[w, j])))
             impulse[w, j] = p
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def adjoint(
         first: int,
         ncontact: int,
         sweeps: int,
-        step: real,
+        timestep: wp.float64,
         coefficients: wp.array(dtype=real),
         friction: wp.array(dtype=real),
         depth: wp.array2d(dtype=real),
@@ -121,33 +119,29 @@ def soft_kernels(precision: Precision) -> LawKernels:
         delassus_bar: wp.array3d(dtype=mat33),
     ):
         w = first + wp.tid()
+        step = real(timestep)
         mu_bar = real(0.0)
         for j in range(ncontact):
-            d_bar = real(0.0)
-            v_bar = vec3()
-            if depth[w, j] >= real(0.0):
-                g = impulse_bar[w, j] * step
-                v = contact_velocity[w, j]
-                fn = normal_force(depth[w, j], v[2], coefficients)
-                bound = friction[w] * fn
-                drag = coefficients[2]
-                speed2 = v[0] * v[0] + v[1] * v[1]
-                along = v[0] * g[0] + v[1] * g[1]
-                fn_bar = g[2]
-                vx_bar = -drag * g[0]
-                vy_bar = -drag * g[1]
-                if drag * drag * speed2 > bound * bound:
-                    speed = wp.sqrt(speed2)
-                    ratio = bound / speed
-                    vx_bar = ratio * (along * v[0] / speed2 - g[0])
-                    vy_bar = ratio * (along * v[1] / speed2 - g[1])
-                    fn_bar = fn_bar - friction[w] * along / speed
-                    mu_bar = mu_bar - fn * along / speed
-                vn_bar = real(0.0)
-                if v[2] < real(0.0):
-                    vn_bar = -coefficients[1] * fn_bar
-                d_bar = coefficients[0] * fn_bar
-                v_bar = vec3(vx_bar, vy_bar, vn_bar)
+            inside = real(1.0) - wp.step(depth[w, j])
+            g = impulse_bar[w, j] * (step * inside)
+            v = contact_velocity[w, j]
+            fn = normal_force(depth[w, j], v[2], coefficients)
+            mu = friction[w]
+            bound = mu * fn
+            drag = coefficients[2]
+            speed2 = v[0] * v[0] + v[1] * v[1]
+            along = v[0] * g[0] + v[1] * g[1]
+            slides = wp.step(bound * bound - drag * drag * speed2)
+            sticks = real(1.0) - slides
+            inverse = slides / wp.sqrt(speed2 + sticks)
+            ratio = bound * inverse
+            common = ratio * along * inverse * inverse
+            factor = sticks * drag + ratio
+            fn_bar = g[2] - mu * along * inverse
+            mu_bar = mu_bar - fn * along * inverse
+            vn_bar = -coefficients[1] * fn_bar * wp.step(v[2])
+            d_bar = coefficients[0] * fn_bar
+            v_bar = vec3(common * v[0] - factor * g[0], common * v[1] - factor * g[1], vn_bar)
             depth_bar[w, j] = d_bar
             contact_velocity_bar[w, j] = v_bar
             free_velocity_bar[w, j] = vec3()

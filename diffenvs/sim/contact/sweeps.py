@@ -122,12 +122,12 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
             u = u + delassus[w, j, k] * (raw[w, k] * share)
         return u
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def impulses(
         first: int,
         ncontact: int,
         sweeps: int,
-        step: real,
+        timestep: wp.float64,
         coefficients: wp.array(dtype=real),
         friction: wp.array(dtype=real),
         depth: wp.array2d(dtype=real),
@@ -156,12 +156,12 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
         for j in range(ncontact):
             impulse[w, j] = raw[w, j] * scale[w, j]
 
-    @wp.kernel(module="unique", enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def adjoint(
         first: int,
         ncontact: int,
         sweeps: int,
-        step: real,
+        timestep: wp.float64,
         coefficients: wp.array(dtype=real),
         friction: wp.array(dtype=real),
         depth: wp.array2d(dtype=real),
