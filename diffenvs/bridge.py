@@ -17,7 +17,7 @@ import warp as wp
 
 from diffenvs.parameters import Parameters
 from diffenvs.sim.contact import ContactLaw
-from diffenvs.sim.lanes import PRECISION
+from diffenvs.sim.lanes import precision_for
 from diffenvs.sim.model import Model
 from diffenvs.sim.program import Program
 from diffenvs.sim.tables import parameter_defaults
@@ -80,7 +80,7 @@ class Simulator:
             worlds=num_worlds,
             substeps=self.substeps,
             timestep=self.timestep,
-            precision=PRECISION[names[dtype], self.device.type],
+            precision=precision_for(names[dtype], self.device.type),
             device=str(self.device),
             threads=_threads(threads, num_worlds * self.substeps, self.device),
         )

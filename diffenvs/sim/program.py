@@ -56,7 +56,7 @@ class Program:
         bounds = np.linspace(0, groups, max(1, min(threads, groups)) + 1).astype(int)
         self._ranges = [(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
         self._pool: ThreadPoolExecutor | None = None
-        self._recorded: dict[str, list[list]] = {}
+        self._graphs: dict[str, list[wp.Graph]] = {}
 
     def _allocate(self) -> None:
         p, model = self.precision, self.model
@@ -150,18 +150,25 @@ class Program:
         return x.mass_matrix.numpy(), x.bias.numpy(), x.jacobian.numpy(), x.depth.numpy()
 
     def _run(self, key: str, record) -> None:
-        if key not in self._recorded:
-            self._recorded[key] = [record(first, last) for first, last in self._ranges]
-        lists = self._recorded[key]
-        if len(lists) == 1:
-            _launch_all(lists[0])
+        if key not in self._graphs:
+            self._graphs[key] = [self._capture(record(first, last)) for first, last in self._ranges]
+        graphs = self._graphs[key]
+        if len(graphs) == 1:
+            wp.capture_launch(graphs[0])
             return
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(len(lists) - 1, thread_name_prefix="diffenvs")
-        pending = [self._pool.submit(_launch_all, commands) for commands in lists[1:]]
-        _launch_all(lists[0])
+            self._pool = ThreadPoolExecutor(len(graphs) - 1, thread_name_prefix="diffenvs")
+        pending = [self._pool.submit(wp.capture_launch, graph) for graph in graphs[1:]]
+        wp.capture_launch(graphs[0])
         for future in pending:
             future.result()
+
+    def _capture(self, commands: list) -> wp.Graph:
+        """The launches as one call."""
+        with wp.ScopedCapture(device=self.device, force_module_load=False) as capture:
+            for command in commands:
+                command.launch()
+        return capture.graph
 
     # recording
 
@@ -173,8 +180,8 @@ class Program:
         return [*commands, self._sphere_command(first, last, adjoint=False), *self._out.leave(first, last)]
 
     def _record_spheres(self, first: int, last: int) -> list:
-        spheres = self._sphere_command(first, last, adjoint=False)
-        return [*self._out.enter(first, last), spheres, *self._out.leave(first, last)]
+        enter = [*self._in.enter(first, last), *self._out.enter(first, last)]
+        return [*enter, self._sphere_command(first, last, adjoint=False), *self._out.leave(first, last)]
 
     def _record_substep(self, first: int, last: int, s: int, slot: int, total: wp.array) -> list:
         x, y = self._dynamics.slots[slot], self.solver.slots[slot]
@@ -359,8 +366,3 @@ class _Zero:
 
     def launch(self) -> None:
         self._array.zero_()
-
-
-def _launch_all(commands: list) -> None:
-    for command in commands:
-        command.launch()
