@@ -16,6 +16,7 @@ import warp as wp
 
 from diffenvs.parameters import Parameters
 from diffenvs.sim.contact import ContactLaw
+from diffenvs.sim.mobility import lightest_foot
 from diffenvs.sim.model import Model
 from diffenvs.sim.precision import PRECISION
 from diffenvs.sim.program import Program
@@ -48,7 +49,8 @@ class Simulator:
 
     control_timestep, timestep [s]: the step of the controller, and the longest simulation step wanted; the law may
     ask for a shorter one. dtype: torch.float32 or torch.float64. threads: CPU threads, by default all cores where
-    the batch is large enough. Raises ValueError for a bad device, dtype, number of worlds or threads.
+    the batch is large enough. Raises ValueError for a bad device, dtype, number of worlds or threads, and where
+    the step is too long for the law.
     """
 
     def __init__(
@@ -73,13 +75,17 @@ class Simulator:
         # the small slack keeps 0.02 / 0.005 at four substeps
         self.substeps = max(1, math.ceil(control_timestep / min(timestep, law.max_timestep) - 1e-9))
         self.timestep = control_timestep / self.substeps
+        precision = PRECISION[names[dtype]]
+        if math.isfinite(law.max_timestep):
+            # a force, unlike an impulse, has a step beyond which it throws the robot about
+            law.require_stable(self.timestep, lightest_foot(model, law, precision, str(self.device)), model.name)
         self.program = Program(
             model,
             law,
             worlds=num_worlds,
             substeps=self.substeps,
             timestep=self.timestep,
-            precision=PRECISION[names[dtype]],
+            precision=precision,
             device=str(self.device),
             threads=_threads(threads, num_worlds * self.substeps, self.device),
         )
