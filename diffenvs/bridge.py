@@ -120,7 +120,8 @@ class Simulator:
     def simulate(self, qpos: torch.Tensor, qvel: torch.Tensor, control: torch.Tensor, parameters: Parameters) -> Motion:
         """One control step, out of place. Differentiable in every argument.
 
-        qpos (N, nq), qvel (N, nv), control (N, nu). Raises ValueError for a wrong shape, dtype or device.
+        qpos (N, nq), qvel (N, nv), control (N, nu). Raises ValueError for a wrong shape or dtype of these or of a
+        parameter.
         """
         m, n = self.model, self.num_worlds
         for name, value, width in (("qpos", qpos, m.nq), ("qvel", qvel, m.nv), ("control", control, m.nu)):
@@ -129,6 +130,7 @@ class Simulator:
                     f"simulate: {name} has shape {tuple(value.shape)} and {value.dtype}, "
                     f"expected {(n, width)} and {self.dtype}."
                 )
+        self._require_parameters(parameters)
         qpos, qvel, feet = _ControlStep.apply(self, qpos, qvel, control, *parameters.tensors())
         # a non-finite number survives its row's sum, and compares as false
         finite = torch.isfinite(qpos.detach().sum(-1)) & (qvel.detach().abs().amax(-1) < SPEED_LIMIT)
@@ -136,6 +138,7 @@ class Simulator:
 
     def feet(self, qpos: torch.Tensor, parameters: Parameters) -> torch.Tensor:
         """World positions (N, nc, 3) [m] of the contact spheres' centres at ``qpos`` (N, nq); no gradient."""
+        self._require_parameters(parameters)
         with torch.no_grad(), self._exclusive():
             self._load_parameters(parameters.tensors())
             self._qpos[-1].copy_(qpos)
@@ -156,6 +159,15 @@ class Simulator:
                     yield
             else:
                 yield
+
+    def _require_parameters(self, parameters: Parameters) -> None:
+        # the copy into the buffers would broadcast one row to all worlds, and round another dtype, in silence
+        for name, value, buffer in zip(Parameters.names(), parameters.tensors(), self._parameters, strict=True):
+            if value.shape != buffer.shape or value.dtype != buffer.dtype:
+                raise ValueError(
+                    f"simulate: parameter {name!r} has shape {tuple(value.shape)} and {value.dtype}, "
+                    f"expected {tuple(buffer.shape)} and {buffer.dtype}."
+                )
 
     def _load_parameters(self, tensors: tuple[torch.Tensor, ...]) -> None:
         # always copied: `.data`, NumPy views and fused optimisers change a tensor without telling its version
