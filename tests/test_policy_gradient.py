@@ -86,16 +86,17 @@ def test_a_linear_quadratic_problem_has_the_gradient_of_its_closed_form(horizon)
 
 
 def test_two_episodes_in_a_window_are_two_problems():
-    """Across the restart: the gradient is the closed form's of both starts, with nothing between them."""
+    """Across the restart: the gradient is the closed form's of both starts, each with its value at the end."""
     env = diffenvs.DiffVecEnv(Regulator, 4, dtype="float64", array_type="torch", threads=1)
     env.reset(seed=1)
     gain = tensor([0.8, 0.6]).requires_grad_(True)
-    terminal = tensor([0.0, 0.0], [0.0, 0.0])
+    terminal = tensor([2.0, 0.4], [0.4, 1.0])
     with env.rollout(13) as rollout:
         for _ in range(13):
             rollout.step(-rollout.obs @ gain.T)
     assert rollout.truncated[7].all()
-    (found,) = torch.autograd.grad(-rollout.discounted_return(GAMMA), gain)
+    loss = -rollout.discounted_return(GAMMA, lambda obs: -torch.einsum("ni,ij,nj->n", obs, terminal, obs))
+    (found,) = torch.autograd.grad(loss, gain)
     starts = rollout.observations[[0, 8]].detach()
     expected = [
         closed_form(gain.detach(), start, steps, terminal)[1] for start, steps in zip(starts, (8, 5), strict=True)
