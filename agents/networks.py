@@ -41,11 +41,11 @@ class Mlp(nn.Module):
             nn.init.zeros_(layer.bias)
         # The same modules in plain tuples: indexing a ModuleList costs as much as a small layer.
         *self._hidden, self._last = tuple(self.layers)
-        self._norms = tuple(self.norms) or (None,) * len(self._hidden)
+        self.norms_by_layer = tuple(self.norms) or (None,) * len(self._hidden)
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps (..., sizes[0]) to (..., sizes[-1])."""
-        for layer, norm in zip(self._hidden, self._norms, strict=True):
+        for layer, norm in zip(self._hidden, self.norms_by_layer, strict=True):
             x = functional.elu(layer(x))
             if norm is not None:
                 x = norm(x)

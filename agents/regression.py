@@ -2,6 +2,7 @@
 
 SHAC fits its critic 16 x 4 times an iteration on minibatches of 512 samples. At this size the bookkeeping of
 autograd costs as much as the arithmetic, so the adjoint of the ELU perceptron is written out, into buffers.
+LayerNorm's own adjoint is torch's kernel, called without its graph.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import math
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from agents.networks import Critic
 from agents.optimizer import Adam
@@ -33,6 +33,13 @@ class ValueRegression:
         self._layers = [
             (layer.weight.detach(), layer.bias.detach(), layer.weight.grad, layer.bias.grad) for layer in critic.layers
         ]
+        self._norms = [
+            None if norm is None else (norm.normalized_shape, norm.weight.detach(), norm.bias.detach(), norm.eps)
+            for norm in critic.norms_by_layer
+        ]
+        self._norm_gradients = [
+            None if norm is None else (norm.weight.grad, norm.bias.grad) for norm in critic.norms_by_layer
+        ]
         self._buffers: dict[int, list[tuple[Tensor, Tensor]]] = {}
 
     def fit(
@@ -46,34 +53,29 @@ class ValueRegression:
         generator: torch.Generator,
     ) -> float:
         """Fits (B, obs) inputs to (B,) targets; returns the mean squared error during the last pass."""
-        gradient = self._autograd if self.critic.norms else self._adjoint
         for _ in range(passes):
             order = torch.randperm(len(inputs), generator=generator, device=inputs.device)
             x, y = inputs.index_select(0, order), targets.index_select(0, order)
             squares = torch.zeros_like(targets[0])
             for xs, ys in zip(x.chunk(minibatches), y.chunk(minibatches), strict=True):
-                squares += gradient(xs, ys)
+                squares += self.gradient(xs, ys)
                 self.optimizer.clip(self.clip)
                 self.optimizer.step(learning_rate)
         return float(squares) / len(inputs)
 
-    @torch.enable_grad()
-    def _autograd(self, x: Tensor, y: Tensor) -> Tensor:
-        """Gradient of the mean squared error into the optimiser; returns the sum of squares."""
-        self.optimizer.zero()
-        loss = functional.mse_loss(self.critic(x), y)
-        loss.backward()
-        return loss.detach() * len(x)
-
     @torch.no_grad()
-    def _adjoint(self, x: Tensor, y: Tensor) -> Tensor:
-        """The same as :meth:`_autograd` for a critic without LayerNorm."""
+    def gradient(self, x: Tensor, y: Tensor) -> Tensor:
+        """Gradient of the mean squared error, written into the optimiser; returns the sum of squares."""
         *hidden, (weight, bias, weight_gradient, bias_gradient) = self._layers
         buffers = self._hidden_buffers(x)
-        inputs = [x]
-        for (w, b, _, _), (before, after) in zip(hidden, buffers, strict=True):
+        inputs, statistics = [x], []
+        for (w, b, _, _), (before, after), norm in zip(hidden, buffers, self._norms, strict=True):
             torch.addmm(b, inputs[-1], w.t(), out=before)
-            inputs.append(_elu(before, out=after))
+            value = _elu(before, out=after)
+            if norm is not None:
+                value, *moments = torch.native_layer_norm(value, *norm)
+                statistics.append(moments)
+            inputs.append(value)
 
         error = torch.addmv(bias, inputs[-1], weight[0]).sub_(y)
         squares = torch.dot(error, error)
@@ -86,12 +88,23 @@ class ValueRegression:
             w, _, dw, db = hidden[index]
             # ELU's slope is 1 above zero and its value + 1 below: min(value, 0) + 1.
             upstream, value = buffers[index]
+            if self._norms[index] is not None:
+                upstream = self._norm_adjoint(index, upstream, value, *statistics[index])
             upstream.addcmul_(upstream, value.clamp_max_(0.0))
             torch.mm(upstream.t(), inputs[index], out=dw)
             torch.sum(upstream, 0, out=db)
             if index > 0:
                 torch.mm(upstream, w, out=buffers[index - 1][0])
         return squares
+
+    def _norm_adjoint(self, index: int, upstream: Tensor, value: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
+        """Gradient before a LayerNorm from that after it; ``deviation`` is the reciprocal of the standard one."""
+        shape, weight, bias, _ = self._norms[index]
+        moments = (mean, deviation, weight, bias)
+        before, *own = torch.ops.aten.native_layer_norm_backward(upstream, value, shape, *moments, [True] * 3)
+        for gradient, result in zip(self._norm_gradients[index], own, strict=True):
+            gradient.copy_(result)
+        return before
 
     def _hidden_buffers(self, x: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Per hidden layer: before the ELU (later its gradient) and after it, for this minibatch size."""

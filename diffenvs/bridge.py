@@ -16,7 +16,7 @@ import warp as wp
 
 from diffenvs.parameters import Parameters
 from diffenvs.sim.contact import ContactLaw
-from diffenvs.sim.mobility import lightest_foot
+from diffenvs.sim.mobility import lightest_feet
 from diffenvs.sim.model import Model
 from diffenvs.sim.precision import PRECISION
 from diffenvs.sim.program import Program
@@ -78,7 +78,8 @@ class Simulator:
         precision = PRECISION[names[dtype]]
         if math.isfinite(law.max_timestep):
             # a force, unlike an impulse, has a step beyond which it throws the robot about
-            law.require_stable(self.timestep, lightest_foot(model, law, precision, str(self.device)), model.name)
+            masses = lightest_feet(model, law, precision, str(self.device))
+            law.require_stable(self.timestep, *masses, model.name)
         self.program = Program(
             model,
             law,

@@ -10,14 +10,14 @@ from diffenvs.gradients.differences import tolerance
 from diffenvs.gradients.window import INPUTS
 
 
-# soft contact takes ten times the simulation steps
+# soft contact takes ten times the simulation steps; with too few worlds a kink in most leaves an input undecided
 @pytest.mark.parametrize(
-    ("law", "horizons"),
-    [("hard", (20, 32)), ("smoothed", (20, 32)), pytest.param("soft", (20,), marks=pytest.mark.slow)],
+    ("law", "horizons", "worlds"),
+    [("hard", (20, 32), 8), ("smoothed", (20, 32), 8), pytest.param("soft", (20,), 3, marks=pytest.mark.slow)],
 )
-def test_every_input_is_right_over_a_whole_window(env_id, law, horizons):
+def test_every_input_is_right_over_a_whole_window(env_id, law, horizons, worlds):
     """No probe wrong, none idle for every input, and the worst within the report's own tolerance."""
-    found = diffenvs.DiffVecEnv(env_id, contact=law, threads=1).check_gradients(horizons, worlds=2, directions=1)
+    found = diffenvs.DiffVecEnv(env_id, contact=law, threads=1).check_gradients(horizons, worlds=worlds, directions=1)
     assert found.verdict == "right", str(found)
     assert found.inputs == INPUTS
     assert found.fault is None

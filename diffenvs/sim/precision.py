@@ -15,12 +15,19 @@ class Precision:
 
     name: str
     real: Any
+    vec2: Any
     vec3: Any
     vec4: Any
     vec6: Any
     mat33: Any
 
 
-FLOAT32 = Precision("float32", wp.float32, wp.vec3f, wp.vec4f, wp.types.vector(length=6, dtype=wp.float32), wp.mat33f)
-FLOAT64 = Precision("float64", wp.float64, wp.vec3d, wp.vec4d, wp.types.vector(length=6, dtype=wp.float64), wp.mat33d)
+FLOAT32 = Precision(
+    *("float32", wp.float32, wp.vec2f, wp.vec3f, wp.vec4f),
+    *(wp.types.vector(length=6, dtype=wp.float32), wp.mat33f),
+)
+FLOAT64 = Precision(
+    *("float64", wp.float64, wp.vec2d, wp.vec3d, wp.vec4d),
+    *(wp.types.vector(length=6, dtype=wp.float64), wp.mat33d),
+)
 PRECISION = {p.name: p for p in (FLOAT32, FLOAT64)}

@@ -98,7 +98,7 @@ class Program:
             ("free_velocity", vec3, (nc,)),
             ("delassus", mat33, (nc, nc)),
             ("scale", real, (nc,)),
-            ("relaxation", real, (nc,)),
+            ("relaxation", p.vec2, (nc,)),
             ("raw", vec3, (nc,)),
             ("impulse", vec3, (nc,)),
             ("change", real, (nv,)),

@@ -23,25 +23,33 @@ def samples(n=50, dtype=torch.float64):
     return x, x[:, 0].sin() + x[:, 1] * x[:, 2]
 
 
+def autograd(fit, x, y):
+    """Sum of squares, and gradient of their mean by torch."""
+    fit.optimizer.zero()
+    loss = torch.nn.functional.mse_loss(fit.critic(x), y)
+    loss.backward()
+    return loss.detach() * len(x), fit.optimizer.gradients.clone()
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
 @pytest.mark.parametrize("hidden", [(), (6,), (8, 7), (4, 5, 6)])
-def test_adjoint_is_the_gradient(hidden):
-    fit = regression(hidden)
+def test_adjoint_is_the_gradient(hidden, layer_norm):
+    fit = regression(hidden, layer_norm)
     x, y = samples()
     for part in (slice(0, 50), slice(7, 20), slice(0, 1)):
-        squares = fit._autograd(x[part], y[part])
-        expected = fit.optimizer.gradients.clone()
+        squares, expected = autograd(fit, x[part], y[part])
         fit.optimizer.gradients.fill_(torch.nan)  # every entry must be written
-        torch.testing.assert_close(fit._adjoint(x[part], y[part]), squares, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(fit.gradient(x[part], y[part]), squares, rtol=1e-12, atol=1e-12)
         torch.testing.assert_close(fit.optimizer.gradients, expected, rtol=1e-11, atol=1e-12)
 
 
-def test_elu_far_from_zero():
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_elu_far_from_zero(layer_norm):
     """exp2 of a large input overflows to infinity, which the formula must not let through."""
-    fit = regression()
+    fit = regression(layer_norm=layer_norm)
     x, y = 1e3 * samples()[0], samples()[1]
-    fit._autograd(x, y)
-    expected = fit.optimizer.gradients.clone()
-    fit._adjoint(x, y)
+    _, expected = autograd(fit, x, y)
+    fit.gradient(x, y)
     assert torch.isfinite(expected).all()
     torch.testing.assert_close(fit.optimizer.gradients, expected)
 

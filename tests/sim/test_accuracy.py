@@ -34,9 +34,10 @@ LARGEST_SHARE_OF_KINKS = 0.05
 
 
 def random_worlds(model, worlds, seed, dtype=torch.float64):
-    """qpos, qvel and a window of actions (N, 32, nu); every other robot begins 0.4 m higher, in flight."""
+    """qpos, qvel and a window of actions (N, 32, nu); every other one begins in flight, the rest near the ground."""
     qpos, qvel, _ = states(model, worlds, seed)
     qpos[::2, 2] += 0.4
+    qpos[1::2, 2] -= 0.01
     actions = torch.stack([states(model, worlds, seed + 1000 + t)[2] for t in range(LENGTH)], 1)
     # numbers that float32 has, so that both precisions begin alike
     return [x.float().to(dtype) for x in (qpos, qvel, actions)]

@@ -5,14 +5,11 @@ import torch
 
 from diffenvs.sim.contact import CONTACT, Hard, Smoothed
 from diffenvs.sim.load import load_model
-from tests.sim.points import MASS, POINT, box, point_simulator, run, simulation, tensor
+from tests.sim.points import POINT, box, point_simulator, run, simulation, tensor
 from tests.sim.worlds import ASSETS, loss_weights, rollout_loss, simulator, states
 
 ROBOTS = ["quadruped", "anymal_d"]
 SOLVERS = [Hard, Smoothed]
-# The step size r = 1 / (1 + sum_k det G_jk) of Schwarke et al. 2025 has the unit 1/kg^3 beside a pure number.
-UNIT = "the step size of the sweeps, 1 / (1 + sum det G), depends on the unit of mass"
-RANK = "sweeps assume that every foot can move in three directions: G_jj is inverted, its determinant sizes the steps"
 
 
 def one_step(sim, seed=3, worlds=100):
@@ -30,7 +27,7 @@ def test_more_sweeps_converge_in_value_and_gradient(robot, law):
     """A20: K, 2K and 4K sweeps of K = 10 approach one limit, and so do their gradients.
 
     Half of the states are within 1 % of it at 10 sweeps. Some are slow: where a foot is at the edge of its cone, or
-    where r times an eigenvalue of G is near 0 or 2.
+    where one foot's impulse moves another foot nearly as much as itself.
     """
     limit, limit_gradient = one_step(simulator(robot, law(sweeps=640), 100, threads=1))
     medians, tails = [], []
@@ -171,11 +168,7 @@ def second_box():
 @pytest.mark.parametrize("law", SOLVERS)
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_half_the_mass_at_half_the_strength_moves_alike(robot, law):
-    """Masses, armatures and gains times s change no motion. The limit of the sweeps keeps to that; 10 sweeps do not.
-
-    Their step size is not a pure number (see UNIT), so they converge at another pace: at s = 1/2 half of the states
-    move by less than 2 cm/s or 0.02 rad/s otherwise, the worst by some 0.3.
-    """
+    """Masses, armatures and gains times s change no motion: neither the limit of the sweeps nor ten of them."""
 
     def velocity(sweeps, scale):
         sim = simulator(robot, law(sweeps=sweeps), 100, threads=1)
@@ -186,24 +179,12 @@ def test_half_the_mass_at_half_the_strength_moves_alike(robot, law):
         p = p.replace(**{name: scale * getattr(p, name) for name in fields})
         return sim.simulate(qpos, qvel, control, p).qvel
 
-    few, many = [(velocity(k, 0.5) - velocity(k, 1.0)).abs().amax(1) for k in (10, 640)]
-    print(f"{robot} {law.name}: change at 10 sweeps {few.median():.1e}, worst {few.max():.1e}; at 640 {many.max():.1e}")
-    assert few.median() < 0.02
-    assert many.median() < 1e-10
-    assert many.quantile(0.95) < 1e-3
+    for sweeps in (1, 10):
+        assert (velocity(sweeps, 0.5) - velocity(sweeps, 1.0)).abs().max() < 1e-9
 
 
 @pytest.mark.parametrize("law", SOLVERS)
-@pytest.mark.parametrize(
-    "mass",
-    [
-        pytest.param(0.1, marks=pytest.mark.xfail(reason=UNIT)),
-        pytest.param(1.0, marks=pytest.mark.xfail(reason=UNIT)),
-        3.0,
-        10.0,
-        pytest.param(100.0, marks=pytest.mark.xfail(reason=UNIT)),
-    ],
-)
+@pytest.mark.parametrize("mass", [0.1, 1.0, 3.0, 10.0, 100.0])
 def test_a_box_of_any_mass_lands_flat_and_stays(mass, law):
     """Restitution is zero: dropped at 1 m/s on four feet, a box does not rebound at more than 1 cm/s."""
     sim, parameters = simulation(box(mass=mass), law() if law is Hard else law(kappa=1e5), 1, 0.01)
@@ -218,37 +199,3 @@ def test_a_free_point_of_any_mass_stops(mass):
     sim, parameters = point_simulator(POINT.replace('mass="2"', f'mass="{mass}"'), Hard(), 1, 0.01)
     _, v = run(sim, parameters, tensor([0.0, 0.0, 0.0]), tensor([0.3, 0.0, -1.0]), 1)
     assert v.abs().max() < 1e-12
-
-
-@pytest.mark.parametrize("law", SOLVERS)
-@pytest.mark.parametrize("mass", [1.0, 2.0, pytest.param(0.4, marks=pytest.mark.xfail(reason=RANK))])
-def test_a_mass_on_a_vertical_guide_stops(mass, law):
-    """A planar robot's foot: G has rank one, det G = 0, r = 1, and below 1/2 kg every sweep undoes the one before."""
-    sim, parameters = point_simulator(MASS.replace('mass="1"', f'mass="{mass}"'), law(), 1, 0.01)
-    q, v = run(sim, parameters, tensor([0.0]), tensor([-1.0]), 20)
-    assert float(q) > -0.02
-    assert abs(float(v)) < 0.02
-
-
-LINK = '<geom type="capsule" size=".02" fromto="0 0 0 0 0 -.25" mass="{}" contype="0" conaffinity="0"/>'
-HOPPER = f"""<mujoco><option gravity="0 0 -9.81"/><worldbody><body euler="0 0 YAW"><joint type="slide" axis="1 0 0"/>
-  <joint type="slide" axis="0 0 1"/><joint axis="0 1 0"/>
-  <geom type="box" size=".1 .05 .05" mass="10" contype="0" conaffinity="0"/>
-  <body><joint axis="0 1 0" damping=".1"/>{LINK.format(5)}<body pos="0 0 -.25"><joint axis="0 1 0" damping=".1"/>
-  {LINK.format(3)}<geom name="foot" type="sphere" size=".02" mass="0" pos="0 0 -.25"/></body></body></body></worldbody>
-  </mujoco>"""
-
-
-@pytest.mark.parametrize(
-    "law",
-    ["soft", *[pytest.param(law, marks=pytest.mark.xfail(reason=RANK)) for law in ("hard", "smoothed")]],
-)
-def test_the_plane_in_which_a_hopper_hops_does_not_matter(law):
-    """The same planar hopper in the plane y = 0 and in one turned by 30 degrees about the vertical moves alike."""
-    step = 0.0005 if law == "soft" else 0.01
-    ends = []
-    for yaw in (0, 30):
-        sim, parameters = simulation(HOPPER.replace("YAW", str(yaw)), CONTACT[law](), 1, step)
-        start = tensor([0.0, 0.49, 0.1, 0.3, -0.6]), tensor([0.3, -1.0, 0.0, 0.0, 0.0])
-        ends.append(torch.cat(run(sim, parameters, *start, round(0.1 / step)), 1))
-    torch.testing.assert_close(ends[1], ends[0], rtol=0, atol=1e-8)

@@ -10,7 +10,7 @@ import torch
 import diffenvs
 from diffenvs.sim.contact import Soft
 from diffenvs.sim.load import load_model
-from diffenvs.sim.mobility import lightest_foot
+from diffenvs.sim.mobility import lightest_feet
 from diffenvs.sim.precision import FLOAT64
 from tests.sim.points import BALL, POINT, point_simulator, run, simulation
 from tests.sim.worlds import ASSETS, simulator, states
@@ -47,11 +47,15 @@ def test_an_environment_refuses_it(robot):
     diffenvs.DiffVecEnv(robot, 1, contact=dataclasses.replace(law, timestep=law.timestep / 30.0))
 
 
-def test_the_lightest_foot():
-    """A point mass is its mass; a ball rolls: at its lowest point 1 / (1/m + r^2 / I) = 2/7 m; no foot, no limit."""
-    for xml, expected in ((POINT, 2.0), (BALL, 2.0 / 7.0)):
-        assert lightest_foot(load_model(xml), Soft(), FLOAT64) == pytest.approx(expected, rel=1e-3)
-    assert lightest_foot(load_model(BALL, contacts=()), Soft(), FLOAT64) == math.inf
+def test_the_lightest_feet():
+    """A point mass is its mass; a ball rolls: at its lowest point 1 / (1/m + r^2 / I) = 2/7 m; no foot, no limit.
+
+    What moves along the vertical only does not slide, and has no limit there.
+    """
+    rail = BALL.replace("<freejoint/>", '<joint type="slide" axis="0 0 1"/>')
+    for xml, expected in ((POINT, (2.0, 2.0)), (BALL, (2.0 / 7.0, 2.0 / 7.0)), (rail, (1.0, math.inf))):
+        assert lightest_feet(load_model(xml), Soft(), FLOAT64) == pytest.approx(expected, rel=1e-3)
+    assert lightest_feet(load_model(BALL, contacts=()), Soft(), FLOAT64) == (math.inf, math.inf)
 
 
 def largest_gain(law):
@@ -79,11 +83,11 @@ def test_a_landing_below_the_limit_gains_little_and_above_it_much(monkeypatch):
 def test_a_robot_bears_what_is_allowed(robot):
     """B13: every constant at nine tenths of its limit: a second of landing and standing, finite, nobody thrown up."""
     model = load_model(ASSETS / f"{robot}.xml")
-    limit = 0.9 * 2.0 * lightest_foot(model, Soft(), FLOAT64) / H
+    limit, sliding = (0.9 * 2.0 * mass / H for mass in lightest_feet(model, Soft(), FLOAT64))
     for law in (
         Soft(stiffness=limit / H - 30.0 / H),
         Soft(damping=0.9 * limit),
-        Soft(friction_stiffness=limit),
+        Soft(friction_stiffness=sliding),
     ):
         sim = simulator(robot, law, 4, threads=1)
         qpos, qvel, control = states(model, 4, seed=3)

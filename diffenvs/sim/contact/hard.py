@@ -54,16 +54,14 @@ def hard_kernels(precision: Precision) -> LawKernels:
 
     @wp.func
     def weight(depth: real, coefficients: wp.array(dtype=real)) -> real:
-        if depth >= real(0.0):
-            return real(1.0)
-        return real(0.0)
+        return real(1.0) - wp.step(depth)
 
     @wp.func
     def slope(depth: real, coefficients: wp.array(dtype=real)) -> real:
         return real(0.0)
 
     @wp.func
-    def included(depth: real) -> bool:
-        return depth >= real(0.0)
+    def included(depth: real) -> real:
+        return real(1.0) - wp.step(depth)
 
     return sweep_kernels(precision, weight, slope, included)

@@ -65,7 +65,7 @@ def smoothed_kernels(precision: Precision) -> LawKernels:
         return coefficients[0] * s * (real(1.0) - s)
 
     @wp.func
-    def included(depth: real) -> bool:
-        return True
+    def included(depth: real) -> real:
+        return real(1.0)
 
     return sweep_kernels(precision, weight, slope, included)

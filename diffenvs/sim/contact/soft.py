@@ -43,25 +43,26 @@ class Soft:
         """[s]: springs of this stiffness need a short step."""
         return self.timestep
 
-    def require_stable(self, timestep: float, mass: float, robot: str) -> None:
-        """Raise ValueError where the forces on a foot of effective ``mass`` [kg] change too fast for ``timestep`` [s].
+    def require_stable(self, timestep: float, mass: float, sliding: float, robot: str) -> None:
+        """Raise ValueError where the forces on the robot's feet change too fast for ``timestep`` [s].
 
-        With a = h^2 k / m, b = h k_d / m, c = h k_f / m and the step v+ = v + h f(q + h/2 v, v) / m:
+        ``mass`` and ``sliding`` [kg]: the least effective mass m of the feet, and that along the ground m_t.
+        With a = h^2 k / m, b = h k_d / m, c = h k_f / m_t and the step v+ = v + h f(q + h/2 v, v) / m:
         a foot that comes down at speed s is at most h s deep in the middle of its first step of contact, and leaves
         that step at (a + b - 1) s. It is thrown up faster than it came unless a + b < 2, which is also enough for it
         to settle (a + 2 b < 4, the edge of stability of the linear step). Friction turns the slip into (1 - c) of
         itself, so that it grows unless c < 2.
         """
         h = timestep
-        for name, value, unit, limit in (
-            ("damping", self.damping, "N s/m", 2.0 * mass / h),
-            ("stiffness", self.stiffness, "N/m", (2.0 * mass / h - self.damping) / h),
-            ("friction_stiffness", self.friction_stiffness, "N s/m", 2.0 * mass / h),
+        for name, value, unit, light, limit in (
+            ("damping", self.damping, "N s/m", mass, 2.0 * mass / h),
+            ("stiffness", self.stiffness, "N/m", mass, (2.0 * mass / h - self.damping) / h),
+            ("friction_stiffness", self.friction_stiffness, "N s/m", sliding, 2.0 * sliding / h),
         ):
             if value >= limit:
                 raise ValueError(
                     f"Soft: {name} is {value:g} {unit}, expected below {limit:.3g} at a simulation step of {h:g} s for "
-                    f"the feet of {robot!r}, which move as lightly as {mass:.3g} kg; a shorter timestep allows more."
+                    f"the feet of {robot!r}, which move as lightly as {light:.3g} kg; a shorter timestep allows more."
                 )
 
     @property
@@ -77,7 +78,7 @@ class Soft:
 @functools.cache
 def soft_kernels(precision: Precision) -> LawKernels:
     """Force at the step's start velocity, times the step; each contact by itself."""
-    real, vec3, mat33 = precision.real, precision.vec3, precision.mat33
+    real, vec2, vec3, mat33 = precision.real, precision.vec2, precision.vec3, precision.mat33
 
     @wp.func
     def normal_force(d: real, vn: real, coefficients: wp.array(dtype=real)) -> real:
@@ -96,7 +97,7 @@ def soft_kernels(precision: Precision) -> LawKernels:
         free_velocity: wp.array2d(dtype=vec3),
         delassus: wp.array3d(dtype=mat33),
         scale: wp.array2d(dtype=real),
-        relaxation: wp.array2d(dtype=real),
+        relaxation: wp.array2d(dtype=vec2),
         history: wp.array2d(dtype=vec3),
         raw: wp.array2d(dtype=vec3),
         impulse: wp.array2d(dtype=vec3),
@@ -129,13 +130,13 @@ def soft_kernels(precision: Precision) -> LawKernels:
         free_velocity: wp.array2d(dtype=vec3),
         delassus: wp.array3d(dtype=mat33),
         scale: wp.array2d(dtype=real),
-        relaxation: wp.array2d(dtype=real),
+        relaxation: wp.array2d(dtype=vec2),
         history: wp.array2d(dtype=vec3),
         raw: wp.array2d(dtype=vec3),
         impulse_bar: wp.array2d(dtype=vec3),
         raw_bar: wp.array2d(dtype=vec3),
         scale_bar: wp.array2d(dtype=real),
-        relaxation_bar: wp.array2d(dtype=real),
+        relaxation_bar: wp.array2d(dtype=vec2),
         friction_bar: wp.array(dtype=real),
         depth_bar: wp.array2d(dtype=real),
         contact_velocity_bar: wp.array2d(dtype=vec3),

@@ -1,9 +1,16 @@
 """Gauss-Seidel sweeps for contact with Coulomb friction, and their adjoint, written by hand.
 
-Schwarke et al. 2025, Alg. 1 and 2: per contact j, with the step size r = 1 / (1 + sum_k det G_jk),
-    p_j <- prox(p_j - r (c_j + sum_k w_jk G_jk p_k)),   w_jj = 1,  w_jk = weight(d_k),
-from p_j = -G_jj^-1 c_j, and p_j <- weight(d_j) p_j after the last sweep. A law is its weight over the penetration
-depth d: a step (hard) or a sigmoid (smoothed). prox clips the tangential part to the friction cone (Eq. 14).
+Schwarke et al. 2025, Alg. 1 and 2, with another step size. Per contact j, with u = c_j + sum_k w_jk G_jk p_k, w_jj = 1
+and w_jk = weight(d_k), first the normal part, then the tangential one, whose u_t knows of the new normal part:
+    p_n <- max(p_n - r_n u_n, 0),   p_t <- clip(p_t - r_t u_t, mu p_n)   (Eq. 14),
+from p_j = -R_jj^-1 c_j, and p_j <- weight(d_j) p_j after the last sweep. A law is its weight over the penetration
+depth d: a step (hard) or a sigmoid (smoothed).
+
+R_jj = G_jj + RIDGE tr(G_jj) 1, r_n = 1 / R_nn and r_t = (tr R_tt^4)^(-1/4), a smooth bound, within 19 %, of the inverse
+of the largest eigenvalue. These steps are the largest that are sure to converge for a contact that sticks, in any unit
+of mass and for a contact that can move along one or two directions only. The paper's single step
+r = 1 / (1 + sum_k det G_jk) is neither: it adds kg^-3 to a pure number, and is 1 wherever G_jj has no inverse.
+The solution of the sweeps is the same.
 
 The adjoint runs the sweeps backwards from the stored value of every impulse before every update, so it is the
 exact derivative of the finite number of sweeps.
@@ -16,50 +23,88 @@ import warp as wp
 from diffenvs.sim.contact.law import LawKernels
 from diffenvs.sim.precision import Precision
 
+# of a block's trace: large enough that rounding along a direction in which a contact cannot move stays small in float32
+RIDGE = 1e-5
+# stands for a tangential part of zero in a denominator
+TINY = 1e-30
+
 
 @functools.cache
 def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function, included: wp.Function):
-    """``weight(depth, coefficients)``, its derivative ``slope``, and whether a contact takes part at all."""
-    real, vec3, mat33 = precision.real, precision.vec3, precision.mat33
+    """``weight(depth, coefficients)``, its derivative ``slope``, and 1 or 0: whether a contact takes part at all."""
+    real, vec2, vec3, vec4, mat33 = precision.real, precision.vec2, precision.vec3, precision.vec4, precision.mat33
 
     @wp.func
-    def project(q: vec3, mu: real) -> vec3:
-        if q[2] <= real(0.0):
-            return vec3()
+    def ridged(block: mat33) -> mat33:
+        """R of the block; zero where the contact cannot move at all."""
+        e = real(RIDGE) * (block[0, 0] + block[1, 1] + block[2, 2])
+        return block + wp.diag(vec3(e, e, e))
+
+    @wp.func
+    def ridged_adjoint(r_bar: mat33) -> mat33:
+        e = real(RIDGE) * (r_bar[0, 0] + r_bar[1, 1] + r_bar[2, 2])
+        return r_bar + wp.diag(vec3(e, e, e))
+
+    @wp.func
+    def reciprocal(x: real) -> real:
+        """1 / x; zero at zero."""
+        positive = wp.step(-x)
+        return positive / (x + real(1.0) - positive)
+
+    @wp.func
+    def steps(r: mat33) -> vec2:
+        """r_t and r_n; zero where the contact cannot move that way: its velocity is zero whatever the impulse."""
+        xx = r[0, 0] * r[0, 0] + r[0, 1] * r[0, 1]
+        xy = r[0, 1] * (r[0, 0] + r[1, 1])
+        yy = r[0, 1] * r[0, 1] + r[1, 1] * r[1, 1]
+        largest = wp.sqrt(wp.sqrt(xx * xx + real(2.0) * xy * xy + yy * yy))
+        return vec2(reciprocal(largest), reciprocal(r[2, 2]))
+
+    @wp.func
+    def steps_adjoint(r: mat33, step: vec2, step_bar: vec2) -> mat33:
+        """With T = R_tt: d (tr T^4)^(1/4) / dT = T^3 (tr T^4)^(-3/4)."""
+        # scaled one factor at a time: fifth powers leave the range of float32
+        x = r[0, 0] * step[0]
+        y = r[0, 1] * step[0]
+        z = r[1, 1] * step[0]
+        xx = x * x + y * y
+        xy = y * (x + z)
+        yy = y * y + z * z
+        t = -step_bar[0] * step[0] * step[0]
+        txy = t * (x * xy + y * yy)
+        n = -step_bar[1] * step[1] * step[1]
+        zero = real(0.0)
+        return mat33(t * (x * xx + y * xy), txy, zero, txy, t * (y * xy + z * yy), zero, zero, zero, n)
+
+    @wp.func
+    def proposal(p: vec3, u: vec3, block: mat33, step: vec2) -> vec3:
+        """The impulse before its tangential part is clipped."""
+        normal = wp.max(p[2] - step[1] * u[2], real(0.0))
+        change = normal - p[2]
+        return vec3(
+            p[0] - step[0] * (u[0] + block[0, 2] * change),
+            p[1] - step[0] * (u[1] + block[1, 2] * change),
+            normal,
+        )
+
+    @wp.func
+    def clip(q: vec3, mu: real) -> vec3:
         t = wp.sqrt(q[0] * q[0] + q[1] * q[1])
-        if t <= mu * q[2]:
-            return q
-        scale = mu * q[2] / t
+        scale = wp.min(real(1.0), mu * q[2] / wp.max(t, real(TINY)))
         return vec3(scale * q[0], scale * q[1], q[2])
 
     @wp.func
-    def project_adjoint(q: vec3, mu: real, g: vec3) -> vec3:
-        if q[2] <= real(0.0):
-            return vec3()
+    def clip_adjoint(q: vec3, mu: real, g: vec3) -> vec4:
+        """Adjoint of q, zero where it does not press, and of mu as the fourth entry."""
         t = wp.sqrt(q[0] * q[0] + q[1] * q[1])
-        if t <= mu * q[2]:
-            return g
-        ex = q[0] / t
-        ey = q[1] / t
-        along = ex * g[0] + ey * g[1]
-        scale = mu * q[2] / t
-        return vec3(scale * (g[0] - ex * along), scale * (g[1] - ey * along), g[2] + mu * along)
-
-    @wp.func
-    def project_adjoint_friction(q: vec3, mu: real, g: vec3) -> real:
-        if q[2] <= real(0.0):
-            return real(0.0)
-        t = wp.sqrt(q[0] * q[0] + q[1] * q[1])
-        if t <= mu * q[2]:
-            return real(0.0)
-        return q[2] * (q[0] * g[0] + q[1] * g[1]) / t
-
-    @wp.func
-    def cofactor(m: mat33) -> mat33:
-        a = vec3(m[0, 0], m[0, 1], m[0, 2])
-        b = vec3(m[1, 0], m[1, 1], m[1, 2])
-        c = vec3(m[2, 0], m[2, 1], m[2, 2])
-        return wp.matrix_from_rows(wp.cross(b, c), wp.cross(c, a), wp.cross(a, b))
+        inverse = real(1.0) / wp.max(t, real(TINY))
+        press = wp.step(-q[2])
+        slip = press * wp.step(mu * q[2] - t)
+        scale = wp.min(press, mu * q[2] * inverse)
+        ex = q[0] * inverse
+        ey = q[1] * inverse
+        along = slip * (ex * g[0] + ey * g[1])
+        return vec4(scale * (g[0] - ex * along), scale * (g[1] - ey * along), press * g[2] + mu * along, q[2] * along)
 
     @wp.func
     def residual(
@@ -90,7 +135,7 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
         free_velocity: wp.array2d(dtype=vec3),
         delassus: wp.array3d(dtype=mat33),
         scale: wp.array2d(dtype=real),
-        relaxation: wp.array2d(dtype=real),
+        relaxation: wp.array2d(dtype=vec2),
         history: wp.array2d(dtype=vec3),
         raw: wp.array2d(dtype=vec3),
         impulse: wp.array2d(dtype=vec3),
@@ -98,21 +143,16 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
         w = first + wp.tid()
         for j in range(ncontact):
             scale[w, j] = weight(depth[w, j], coefficients)
-            raw[w, j] = vec3()
-            if included(depth[w, j]):
-                total = real(1.0)
-                for k in range(ncontact):
-                    if included(depth[w, k]):
-                        total = total + wp.determinant(delassus[w, j, k])
-                relaxation[w, j] = real(1.0) / total
-                raw[w, j] = -(wp.inverse(delassus[w, j, j]) * free_velocity[w, j])
+            block = ridged(delassus[w, j, j])
+            relaxation[w, j] = steps(block)
+            raw[w, j] = (wp.inverse(block) * free_velocity[w, j]) * (-included(depth[w, j]))
         for i in range(sweeps):
             for j in range(ncontact):
-                if included(depth[w, j]):
-                    p = raw[w, j]
-                    history[w, i * ncontact + j] = p
-                    u = residual(w, j, ncontact, free_velocity, delassus, scale, raw)
-                    raw[w, j] = project(p - u * relaxation[w, j], friction[w])
+                p = raw[w, j]
+                history[w, i * ncontact + j] = p
+                u = residual(w, j, ncontact, free_velocity, delassus, scale, raw)
+                q = proposal(p, u, delassus[w, j, j], relaxation[w, j])
+                raw[w, j] = clip(q, friction[w]) * included(depth[w, j])
         for j in range(ncontact):
             impulse[w, j] = raw[w, j] * scale[w, j]
 
@@ -129,13 +169,13 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
         free_velocity: wp.array2d(dtype=vec3),
         delassus: wp.array3d(dtype=mat33),
         scale: wp.array2d(dtype=real),
-        relaxation: wp.array2d(dtype=real),
+        relaxation: wp.array2d(dtype=vec2),
         history: wp.array2d(dtype=vec3),
         raw: wp.array2d(dtype=vec3),
         impulse_bar: wp.array2d(dtype=vec3),
         raw_bar: wp.array2d(dtype=vec3),
         scale_bar: wp.array2d(dtype=real),
-        relaxation_bar: wp.array2d(dtype=real),
+        relaxation_bar: wp.array2d(dtype=vec2),
         friction_bar: wp.array(dtype=real),
         depth_bar: wp.array2d(dtype=real),
         contact_velocity_bar: wp.array2d(dtype=vec3),
@@ -149,7 +189,7 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
         for j in range(ncontact):
             raw_bar[w, j] = impulse_bar[w, j] * scale[w, j]
             scale_bar[w, j] = wp.dot(impulse_bar[w, j], raw[w, j])
-            relaxation_bar[w, j] = real(0.0)
+            relaxation_bar[w, j] = vec2()
             free_velocity_bar[w, j] = vec3()
             contact_velocity_bar[w, j] = vec3()
             for k in range(ncontact):
@@ -157,36 +197,42 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
         for r in range(sweeps * ncontact):
             n = sweeps * ncontact - 1 - r
             j = n % ncontact
-            if included(depth[w, j]):
-                p = history[w, n]
-                raw[w, j] = p
-                u = residual(w, j, ncontact, free_velocity, delassus, scale, raw)
-                q = p - u * relaxation[w, j]
-                g = raw_bar[w, j]
-                q_bar = project_adjoint(q, mu, g)
-                mu_bar = mu_bar + project_adjoint_friction(q, mu, g)
-                u_bar = q_bar * (-relaxation[w, j])
-                relaxation_bar[w, j] = relaxation_bar[w, j] - wp.dot(q_bar, u)
-                free_velocity_bar[w, j] = free_velocity_bar[w, j] + u_bar
-                for k in range(ncontact):
-                    back = wp.transpose(delassus[w, j, k]) * u_bar
-                    if k == j:
-                        delassus_bar[w, j, k] = delassus_bar[w, j, k] + wp.outer(u_bar, raw[w, k])
-                        raw_bar[w, k] = q_bar + back
-                    else:
-                        s = scale[w, k]
-                        delassus_bar[w, j, k] = delassus_bar[w, j, k] + wp.outer(u_bar, raw[w, k] * s)
-                        raw_bar[w, k] = raw_bar[w, k] + back * s
-                        scale_bar[w, k] = scale_bar[w, k] + wp.dot(back, raw[w, k])
+            p = history[w, n]
+            raw[w, j] = p
+            u = residual(w, j, ncontact, free_velocity, delassus, scale, raw)
+            own = delassus[w, j, j]
+            size = relaxation[w, j]
+            q = proposal(p, u, own, size)
+            clipped = clip_adjoint(q, mu, raw_bar[w, j] * included(depth[w, j]))
+            press = wp.step(-q[2])
+            mu_bar = mu_bar + clipped[3]
+            change = q[2] - p[2]
+            tx_bar = -size[0] * clipped[0]
+            ty_bar = -size[0] * clipped[1]
+            change_bar = own[0, 2] * tx_bar + own[1, 2] * ty_bar
+            # a normal part held at zero depends on nothing, but its change from p does
+            n_bar = press * (clipped[2] + change_bar)
+            u_bar = vec3(tx_bar, ty_bar, -size[1] * n_bar)
+            slide = clipped[0] * (u[0] + own[0, 2] * change) + clipped[1] * (u[1] + own[1, 2] * change)
+            relaxation_bar[w, j] = relaxation_bar[w, j] - vec2(slide, n_bar * u[2])
+            across = wp.outer(vec3(tx_bar, ty_bar, real(0.0)), vec3(real(0.0), real(0.0), change))
+            free_velocity_bar[w, j] = free_velocity_bar[w, j] + u_bar
+            for k in range(ncontact):
+                back = wp.transpose(delassus[w, j, k]) * u_bar
+                if k == j:
+                    delassus_bar[w, j, k] = delassus_bar[w, j, k] + wp.outer(u_bar, raw[w, k]) + across
+                    raw_bar[w, k] = vec3(clipped[0], clipped[1], n_bar - change_bar) + back
+                else:
+                    s = scale[w, k]
+                    delassus_bar[w, j, k] = delassus_bar[w, j, k] + wp.outer(u_bar, raw[w, k] * s)
+                    raw_bar[w, k] = raw_bar[w, k] + back * s
+                    scale_bar[w, k] = scale_bar[w, k] + wp.dot(back, raw[w, k])
         for j in range(ncontact):
-            if included(depth[w, j]):
-                y = wp.transpose(wp.inverse(delassus[w, j, j])) * raw_bar[w, j]
-                free_velocity_bar[w, j] = free_velocity_bar[w, j] - y
-                delassus_bar[w, j, j] = delassus_bar[w, j, j] - wp.outer(y, raw[w, j])
-                total_bar = -relaxation_bar[w, j] * relaxation[w, j] * relaxation[w, j]
-                for k in range(ncontact):
-                    if included(depth[w, k]):
-                        delassus_bar[w, j, k] = delassus_bar[w, j, k] + cofactor(delassus[w, j, k]) * total_bar
+            block = ridged(delassus[w, j, j])
+            y = (wp.transpose(wp.inverse(block)) * raw_bar[w, j]) * included(depth[w, j])
+            free_velocity_bar[w, j] = free_velocity_bar[w, j] - y
+            block_bar = steps_adjoint(block, relaxation[w, j], relaxation_bar[w, j]) - wp.outer(y, raw[w, j])
+            delassus_bar[w, j, j] = delassus_bar[w, j, j] + ridged_adjoint(block_bar)
             depth_bar[w, j] = scale_bar[w, j] * slope(depth[w, j], coefficients)
         friction_bar[w] = friction_bar[w] + mu_bar
 
