@@ -18,6 +18,7 @@ import warp as wp
 from diffenvs.parameters import Parameters
 from diffenvs.sim.contact import ContactLaw
 from diffenvs.sim.lanes import precision_for
+from diffenvs.sim.mobility import lightest_feet
 from diffenvs.sim.model import Model
 from diffenvs.sim.program import Program
 from diffenvs.sim.tables import parameter_defaults
@@ -49,7 +50,8 @@ class Simulator:
 
     control_timestep, timestep [s]: the step of the controller, and the longest simulation step wanted; the law may
     ask for a shorter one. dtype: torch.float32 or torch.float64. threads: CPU threads, by default all cores where
-    the batch is large enough. Raises ValueError for a bad device, dtype, number of worlds or threads.
+    the batch is large enough. Raises ValueError for a bad device, dtype, number of worlds or threads, and where
+    the step is too long for the law.
     """
 
     def __init__(
@@ -74,13 +76,18 @@ class Simulator:
         # the small slack keeps 0.02 / 0.005 at four substeps
         self.substeps = max(1, math.ceil(control_timestep / min(timestep, law.max_timestep) - 1e-9))
         self.timestep = control_timestep / self.substeps
+        precision = precision_for(names[dtype], self.device.type)
+        if math.isfinite(law.max_timestep):
+            # a force, unlike an impulse, has a step beyond which it throws the robot about
+            masses = lightest_feet(model, law, precision, str(self.device))
+            law.require_stable(self.timestep, *masses, model.name)
         self.program = Program(
             model,
             law,
             worlds=num_worlds,
             substeps=self.substeps,
             timestep=self.timestep,
-            precision=precision_for(names[dtype], self.device.type),
+            precision=precision,
             device=str(self.device),
             threads=_threads(threads, num_worlds * self.substeps, self.device),
         )
@@ -112,7 +119,8 @@ class Simulator:
     def simulate(self, qpos: torch.Tensor, qvel: torch.Tensor, control: torch.Tensor, parameters: Parameters) -> Motion:
         """One control step, out of place. Differentiable in every argument.
 
-        qpos (N, nq), qvel (N, nv), control (N, nu). Raises ValueError for a wrong shape, dtype or device.
+        qpos (N, nq), qvel (N, nv), control (N, nu). Raises ValueError for a wrong shape or dtype of these or of a
+        parameter.
         """
         m, n = self.model, self.num_worlds
         for name, value, width in (("qpos", qpos, m.nq), ("qvel", qvel, m.nv), ("control", control, m.nu)):
@@ -121,6 +129,7 @@ class Simulator:
                     f"simulate: {name} has shape {tuple(value.shape)} and {value.dtype}, "
                     f"expected {(n, width)} and {self.dtype}."
                 )
+        self._require_parameters(parameters)
         qpos, qvel, feet = _ControlStep.apply(self, qpos, qvel, control, *parameters.tensors())
         # a non-finite number survives its row's sum, and compares as false
         finite = torch.isfinite(qpos.detach().sum(-1)) & (qvel.detach().abs().amax(-1) < SPEED_LIMIT)
@@ -128,6 +137,7 @@ class Simulator:
 
     def feet(self, qpos: torch.Tensor, parameters: Parameters) -> torch.Tensor:
         """World positions (N, nc, 3) [m] of the contact spheres' centres at ``qpos`` (N, nq); no gradient."""
+        self._require_parameters(parameters)
         with torch.no_grad(), self._exclusive():
             for buffer, t in zip(self._inputs[3:], parameters.tensors(), strict=True):
                 buffer.copy_(t)
@@ -150,6 +160,15 @@ class Simulator:
                     yield
             else:
                 yield
+
+    def _require_parameters(self, parameters: Parameters) -> None:
+        # the copy into the buffers would broadcast one row to all worlds, and round another dtype, in silence
+        for name, value, buffer in zip(Parameters.names(), parameters.tensors(), self._inputs[3:], strict=True):
+            if value.shape != buffer.shape or value.dtype != buffer.dtype:
+                raise ValueError(
+                    f"simulate: parameter {name!r} has shape {tuple(value.shape)} and {value.dtype}, "
+                    f"expected {tuple(buffer.shape)} and {buffer.dtype}."
+                )
 
     def _load(self, tensors: Iterable[torch.Tensor]) -> None:
         """State, control and parameters into the program."""

@@ -349,17 +349,21 @@ class DiffVecEnv(VectorEnv):
         return {name: value.clone(memory_format=torch.contiguous_format) for name, value in tensors.items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Continue where `state_dict` was taken. Raises ValueError if that was of another environment."""
+        """Continue where `state_dict` was taken. Raises ValueError, and changes nothing, if that was of another
+        environment, or holds numbers that no environment has.
+        """
         self._require_idle()
         if self._state is None:
             self.reset(seed=0)
         snapshot.require_same_shapes(state, self.state_dict(), "state dict")
         state = {name: value.to(self.device, copy=True) for name, value in state.items()}
+        parameters, nominal = (snapshot.restore_parameters(state, prefix) for prefix in ("parameters.", "nominal."))
+        placed = snapshot.restore_state(state, self._state, "state.")
+        for values in (parameters, nominal):
+            values.require_physical()
+        require_placeable(self.model, placed)
         self._random.load_state_dict({name: state[f"random.{name}"] for name in ("key", "drawn")})
-        self._parameters = snapshot.restore_parameters(state, "parameters.")
-        self._nominal = snapshot.restore_parameters(state, "nominal.")
-        self._state = snapshot.restore_state(state, self._state, "state.")
-        self._obs = state["observation"]
+        self._parameters, self._nominal, self._state, self._obs = parameters, nominal, placed, state["observation"]
 
     def _restart(self, worlds: Tensor) -> None:
         """New episodes in these worlds."""

@@ -68,10 +68,10 @@ def stack(states: Sequence[State]) -> State:
 
 
 def require_placeable(model: Model, state: State) -> None:
-    """Raise ValueError, naming field and world, unless positions and velocities are finite and quaternions unit."""
-    for name in ("qpos", "qvel"):
-        value = getattr(state, name)
-        if not (fine := torch.isfinite(value).all(-1)).all():
+    """Raise ValueError, naming field and world, unless all is finite (but feet, which follow) and quaternions unit."""
+    values = {name: getattr(state, name) for name in ("qpos", "qvel", "action")}
+    for name, value in (values | {f"memory.{name}": value for name, value in state.memory.items()}).items():
+        if not (fine := torch.isfinite(value).reshape(len(value), -1).all(-1)).all():
             world = int((~fine).nonzero()[0])
             raise ValueError(f"state: {name} of world {world} is {value[world].tolist()}; expected finite numbers")
     for kind, start in zip(model.link_joint, model.link_qpos, strict=True):

@@ -203,20 +203,28 @@ def test_two_rollouts_alive_at_once(scene):
         assert torch.equal(torch.autograd.grad(losses[k].sum(), leaves[k])[0], alone[k])
 
 
-def test_an_exception_in_mid_rollout_leaves_no_trace(scene):
-    """A refused call, and one that fails while its inputs are being copied, change neither values nor gradients."""
+def test_an_exception_in_mid_rollout_leaves_no_trace(scene, monkeypatch):
+    """A refused call, and one that fails with its inputs half copied, change neither values nor gradients."""
     sim, qpos, qvel, control, parameters, weights = scene
     leaf, loss = gradient_of(*scene)
     expected = loss.detach().clone(), torch.autograd.grad(loss, leaf)[0]
-    broken = dataclasses.replace(parameters, mass=parameters.mass[:, :-1], friction=parameters.friction * 0.1)
+    short = dataclasses.replace(parameters, mass=parameters.mass[:, :-1], friction=parameters.friction * 0.1)
     leaf = control.clone().requires_grad_(True)
     total = 0.0
     q, v = qpos, qvel
+
+    def fail():
+        raise OSError("out of luck")
+
     for _ in range(4):
         with pytest.raises(ValueError, match="qvel has shape"):
             sim.simulate(q, v[:, :-1], leaf, parameters)
-        with pytest.raises(RuntimeError, match="size of tensor"):
-            sim.simulate(q, v, leaf, broken)
+        with pytest.raises(ValueError, match="parameter 'mass' has shape"):
+            sim.simulate(q, v, leaf, short)
+        monkeypatch.setattr(sim.program, "forward", fail)
+        with pytest.raises(OSError, match="out of luck"):
+            sim.simulate(2.0 * q, -v, leaf, parameters.replace(friction=parameters.friction * 0.1))
+        monkeypatch.undo()
         motion = sim.simulate(q, v, leaf, parameters)
         q, v = motion.qpos, motion.qvel
         total = total + (weights[0] * q).sum(-1) + (weights[1] * v).sum(-1) + (weights[2] * motion.feet).sum((-1, -2))

@@ -262,6 +262,16 @@ def test_constraints_pin_every_requirement():
         assert name in pinned or name == "diffenvs", f"constraints.txt does not pin {name}"
 
 
+def test_the_oldest_warp_allowed_is_the_one_tested():
+    """Adjoints of built-ins differ between versions: none is allowed on which the gradients were not checked (A8)."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (allowed,) = (line for line in project["dependencies"] if line.startswith("warp-lang"))
+    pinned = re.search(r"^warp-lang==([0-9.]+)$", (ROOT / "constraints.txt").read_text(), re.M)[1]
+    oldest, below = re.fullmatch(r"warp-lang>=([0-9.]+),<([0-9.]+)", allowed).groups()
+    assert pinned.startswith(f"{oldest}.")
+    assert int(below) == int(pinned.split(".")[0]) + 1
+
+
 def test_the_rules_can_fail(tmp_path):
     written = {
         "diffenvs/sim/spatial.py": "import torch\n",

@@ -1,9 +1,12 @@
 """What an environment refuses before anything changes, and what it must not let pass in silence."""
 
+import dataclasses
+
 import pytest
 import torch
 
 import diffenvs
+from diffenvs import Parameters
 from diffenvs.envs.anymal import Anymal
 
 
@@ -59,6 +62,58 @@ def test_parameters_that_cannot_be(field, value, message):
     assert env.parameters is held
 
 
+@pytest.mark.parametrize("name", Parameters.names())
+def test_a_parameter_of_another_shape_is_refused_by_name(name):
+    """Also where `dataclasses.replace` went past `Parameters.replace`, and where one row would do for all worlds."""
+    env = make()
+    held, state = env.parameters, env.state_dict()
+    right = getattr(held, name)
+    wrong = [right[:1], torch.cat([right, right]), right[..., None], right.float()]
+    for value in wrong:
+        replaced = dataclasses.replace(held, **{name: value})
+        with pytest.raises(ValueError, match=rf"{name} of the parameters is .*expected .*\({2}, ?"):
+            env.parameters = replaced
+        with pytest.raises(ValueError, match=rf"parameter '{name}' has shape .*expected \(2,"):
+            env.simulator.simulate(env.state.qpos, env.state.qvel, zeros(env), replaced)
+        with pytest.raises(ValueError, match=rf"parameter '{name}' has shape .*expected \(2,"):
+            env.simulator.feet(env.state.qpos, replaced)
+        if value.shape != right.shape:
+            with pytest.raises(ValueError, match=rf"parameter '{name}' has shape .*expected \(2,"):
+                held.replace(**{name: value})
+    assert env.parameters is held
+    assert all(torch.equal(now, state[key]) for key, now in env.state_dict().items())
+
+
+@pytest.mark.parametrize("field", ["qpos", "qvel", "feet", "action", "elapsed"])
+def test_a_state_of_another_shape_is_refused_by_name(field):
+    env = make()
+    before = env.state_dict()
+    with pytest.raises(ValueError, match=rf"{field} of the state is .*expected .*\(2,"):
+        env.state = env.state.replace(**{field: getattr(env.state, field)[:1]})
+    assert all(torch.equal(now, before[key]) for key, now in env.state_dict().items())
+
+
+def test_a_state_dict_that_cannot_be_changes_nothing():
+    env = make("DiffAnymal-v0")
+    env.step(zeros(env))
+    before = env.state_dict()
+    changes = {
+        "state.qvel": "qvel of world 1",
+        "state.action": "action of world 1",
+        "state.memory.command": "memory.command of world 1",
+        "parameters.kp": "'kp' of world 1",
+        "nominal.mass": "'mass' of world 1",
+    }
+    env.step(0.5 + zeros(env))
+    after = env.state_dict()
+    for name, words in changes.items():
+        spoilt = before[name].clone()
+        spoilt[1] = float("nan")
+        with pytest.raises(ValueError, match=words):
+            env.load_state_dict(before | {name: spoilt})
+        assert all(torch.equal(now, after[key]) for key, now in env.state_dict().items())
+
+
 def test_states_that_cannot_be():
     env = make()
     held = env.state
@@ -66,6 +121,9 @@ def test_states_that_cannot_be():
     qvel[1, 3] = float("nan")
     with pytest.raises(ValueError, match="qvel of world 1"):
         env.state = held.replace(qvel=qvel)
+    action = torch.full_like(held.action, float("inf"))
+    with pytest.raises(ValueError, match="action of world 0"):
+        env.state = held.replace(action=action)
     qpos = held.qpos.clone()
     qpos[0, 3:7] = 0.0
     with pytest.raises(ValueError, match="quaternion of world 0 has norm 0"):

@@ -4,12 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diffenvs.sim.contact import Hard
+from diffenvs.sim.contact import ContactLaw, Hard
 from diffenvs.sim.model import Model
-from diffenvs.sim.precision import FLOAT64
+from diffenvs.sim.precision import FLOAT64, Precision
 from diffenvs.sim.program import Program
 from diffenvs.sim.tables import parameter_defaults
 from diffenvs.sim.topology import build_topology
+
+_HARD = Hard()
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +29,23 @@ class Equations:
     depth: np.ndarray
 
 
-def equations_of_motion(model: Model, qpos: np.ndarray, qvel: np.ndarray, control: np.ndarray) -> Equations:
-    """Evaluate at qpos (N, nq), qvel (N, nv), control (N, nu)."""
+def equations_of_motion(
+    model: Model,
+    qpos: np.ndarray,
+    qvel: np.ndarray,
+    control: np.ndarray,
+    *,
+    law: ContactLaw = _HARD,
+    precision: Precision = FLOAT64,
+    device: str = "cpu",
+) -> Equations:
+    """Evaluate at qpos (N, nq), qvel (N, nv), control (N, nu).
+
+    The law has no say in the result; with that of a simulation, its precision and device, no kernel is compiled twice.
+    """
     n = len(qpos)
     # a step of zero length evaluates everything at the state itself
-    program = Program(model, Hard(), worlds=n, substeps=1, timestep=0.0, precision=FLOAT64)
+    program = Program(model, law, worlds=n, substeps=1, timestep=0.0, precision=precision, device=device)
     for name, value in parameter_defaults(model).items():
         array = getattr(program.inputs, name)
         if array.size:

@@ -145,9 +145,9 @@ class Program:
         self._run(key, lambda first, last: self._record_backward(first, last, parameters))
 
     def equations(self) -> tuple[np.ndarray, ...]:
-        """Packed mass matrix, bias, packed contact Jacobian and depth of the last substep, one lane a world."""
-        x = self._dynamics.slots[0]
-        return x.mass_matrix.numpy(), x.bias.numpy(), x.jacobian.numpy(), x.depth.numpy()
+        """Packed mass matrix, bias, packed contact Jacobian and depth of the last substep that ran."""
+        names = ("mass_matrix", "bias", "jacobian", "depth")
+        return tuple(self._dynamics.read(name)[: self.worlds] for name in names)
 
     def _run(self, key: str, record) -> None:
         if key not in self._graphs:

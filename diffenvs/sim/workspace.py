@@ -96,6 +96,17 @@ class Workspace:
         array.owner = block
         return array
 
+    def read(self, name: str) -> np.ndarray:
+        """Field of the first slot (worlds, ...), one world a row; where groups are not full, of more worlds yet."""
+        offset = 0
+        for field in self._fields:
+            if field.name == name:
+                shape = (*field.shape, *getattr(field.dtype, "_shape_", ()))
+                columns = self.blocks[0].numpy()[:, offset : offset + field.reals]
+                return np.moveaxis(columns, 2, 1).reshape(-1, *shape)
+            offset += field.reals
+        raise KeyError(f"workspace has no field {name!r}")
+
     def gradient_rows(self, first: int, last: int) -> wp.array:
         """The gradient block of rows ``first`` to ``last``, to be zeroed before an adjoint runs."""
         return self.gradient[first:last]

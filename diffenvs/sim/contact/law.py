@@ -20,7 +20,8 @@ class ContactLaw(Protocol):
     """Interface of a law. Nothing outside this folder asks which law it has.
 
     name: as in ``CONTACT``.
-    max_timestep: longest simulation step [s] at which the law is stable.
+    max_timestep: longest simulation step [s] that the law allows; infinite for impulses, which are stable at any. A
+        law with a finite one is a force and has a ``require_stable`` as `Soft` has it.
     needs_delassus: whether the law reads the Delassus matrix.
     sweeps: solver sweeps, 0 without a solver.
     coefficients: the numbers that the kernels read.

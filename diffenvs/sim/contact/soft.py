@@ -21,7 +21,8 @@ class Soft:
     where an approaching foot turns.
 
     stiffness [N/m], damping [N s/m], friction_stiffness [N s/m], timestep [s]: the longest simulation step.
-    Raises ValueError unless each is above 0.
+    Raises ValueError unless each is above 0; a simulation refuses those that its step is too long for, see
+    ``require_stable``.
     """
 
     stiffness: float = 1.2e4
@@ -41,6 +42,28 @@ class Soft:
     def max_timestep(self) -> float:
         """[s]: springs of this stiffness need a short step."""
         return self.timestep
+
+    def require_stable(self, timestep: float, mass: float, sliding: float, robot: str) -> None:
+        """Raise ValueError where the forces on the robot's feet change too fast for ``timestep`` [s].
+
+        ``mass`` and ``sliding`` [kg]: the least effective mass m of the feet, and that along the ground m_t.
+        With a = h^2 k / m, b = h k_d / m, c = h k_f / m_t and the step v+ = v + h f(q + h/2 v, v) / m:
+        a foot that comes down at speed s is at most h s deep in the middle of its first step of contact, and leaves
+        that step at (a + b - 1) s. It is thrown up faster than it came unless a + b < 2, which is also enough for it
+        to settle (a + 2 b < 4, the edge of stability of the linear step). Friction turns the slip into (1 - c) of
+        itself, so that it grows unless c < 2.
+        """
+        h = timestep
+        for name, value, unit, light, limit in (
+            ("damping", self.damping, "N s/m", mass, 2.0 * mass / h),
+            ("stiffness", self.stiffness, "N/m", mass, (2.0 * mass / h - self.damping) / h),
+            ("friction_stiffness", self.friction_stiffness, "N s/m", sliding, 2.0 * sliding / h),
+        ):
+            if value >= limit:
+                raise ValueError(
+                    f"Soft: {name} is {value:g} {unit}, expected below {limit:.3g} at a simulation step of {h:g} s for "
+                    f"the feet of {robot!r}, which move as lightly as {light:.3g} kg; a shorter timestep allows more."
+                )
 
     @property
     def coefficients(self) -> tuple[float, ...]:
