@@ -122,16 +122,17 @@ DIFFENVS_INLINE void adj_float32(lanes, lanes& dx, lanes g) { dx += g; }
 // vectors and matrices: Warp's own branch on a length, or on a determinant, of zero
 
 DIFFENVS_INLINE lanes reciprocal_or_zero(lanes x) { return pick(x.v != 0.0f, lanes(1.0f) / x, lanes(0.0f)); }
-template <unsigned N> DIFFENVS_INLINE vec_t<N, lanes> normalize(vec_t<N, lanes> a)
-{
-    return a * reciprocal_or_zero(sqrt(dot(a, a)));
-}
-template <unsigned N>
-DIFFENVS_INLINE void adj_normalize(vec_t<N, lanes> a, vec_t<N, lanes>& ret, vec_t<N, lanes>& da, const vec_t<N, lanes>& g)
-{
-    lanes i = reciprocal_or_zero(sqrt(dot(a, a)));
-    da += g * i - ret * dot(ret, g) * i;
-}
+#define DIFFENVS_NORMALIZE(N) \
+    DIFFENVS_INLINE vec_t<N, lanes> normalize(vec_t<N, lanes> a) { return a * reciprocal_or_zero(sqrt(dot(a, a))); } \
+    DIFFENVS_INLINE void adj_normalize( \
+        vec_t<N, lanes> a, vec_t<N, lanes>& ret, vec_t<N, lanes>& da, const vec_t<N, lanes>& g \
+    ) \
+    { \
+        lanes i = reciprocal_or_zero(sqrt(dot(a, a))); \
+        da += g * i - ret * dot(ret, g) * i; \
+    }
+DIFFENVS_NORMALIZE(3)
+DIFFENVS_NORMALIZE(4)
 DIFFENVS_INLINE mat_t<3, 3, lanes> inverse(const mat_t<3, 3, lanes>& m)
 {
     lanes a = m.data[0][0], b = m.data[0][1], c = m.data[0][2], d = m.data[1][0], e = m.data[1][1], f = m.data[1][2],
