@@ -3,6 +3,7 @@
 import dataclasses
 import gc
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,26 @@ def test_a_world_depends_neither_on_the_others_nor_on_the_threads(law):
     for loss, gradient in results[1:]:
         assert torch.equal(loss, results[0][0])
         assert torch.equal(gradient, results[0][1])
+
+
+def test_simulators_in_four_threads_at_once():
+    """Each records its launches while the others allocate, record and run theirs."""
+
+    def work(seed):
+        sim = simulator("quadruped", Smoothed(), 20, dtype=torch.float32, threads=1)
+        qpos, qvel, control = (x.float() for x in states(sim.model, 20, seed=seed))
+        leaf = control.requires_grad_(True)
+        for _ in range(3):
+            motion = sim.simulate(qpos, qvel, leaf, sim.default_parameters())
+            (gradient,) = torch.autograd.grad(motion.qvel.square().sum(), leaf)
+        return motion.qvel.detach(), gradient
+
+    expected = [work(seed) for seed in range(4)]
+    for _ in range(5):
+        with ThreadPoolExecutor(4) as pool:
+            for before, now in zip(expected, pool.map(work, range(4)), strict=True):
+                assert torch.equal(now[0], before[0])
+                assert torch.equal(now[1], before[1])
 
 
 @pytest.mark.parametrize("law", CONTACT)

@@ -6,8 +6,10 @@ these three keeps other threads out meanwhile.
 """
 
 import itertools
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import warp as wp
@@ -36,6 +38,9 @@ class Program:
     depends neither on the number of worlds nor on the number of CPU threads.
     """
 
+    # While one program is captured, Warp puts whatever else is launched or allocated into the same graph.
+    _warp: ClassVar[threading.RLock] = threading.RLock()
+
     def __init__(
         self,
         model: Model,
@@ -50,8 +55,9 @@ class Program:
     ):
         self.model, self.law, self.precision = model, law, precision
         self.worlds, self.substeps, self.timestep, self.device = worlds, substeps, timestep, device
-        self.tables = Tables(model, law, precision, device)
-        self._allocate()
+        with self._warp:
+            self.tables = Tables(model, law, precision, device)
+            self._allocate()
         groups = groups_of(worlds, precision)
         bounds = np.linspace(0, groups, max(1, min(threads, groups)) + 1).astype(int)
         self._ranges = [(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
@@ -151,7 +157,8 @@ class Program:
 
     def _run(self, key: str, record) -> None:
         if key not in self._graphs:
-            self._graphs[key] = [self._capture(record(first, last)) for first, last in self._ranges]
+            with self._warp:
+                self._graphs[key] = [self._capture(record(first, last)) for first, last in self._ranges]
         graphs = self._graphs[key]
         if len(graphs) == 1:
             wp.capture_launch(graphs[0])

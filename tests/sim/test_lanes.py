@@ -74,6 +74,18 @@ def test_a_lane_is_as_good_as_another(monkeypatch, law):
             assert torch.equal(a, b[:worlds])
 
 
+def test_threads_share_the_groups(monkeypatch):
+    """One thread and two, of which one gets the group that is not full."""
+    results = []
+    for threads in (1, 2):
+        sim = simulator("quadruped", Smoothed(), 33, dtype=torch.float32, threads=threads)
+        leaves = [x.float().requires_grad_(True) for x in states(sim.model, 33, 3)]
+        motion = sim.simulate(*leaves, sim.default_parameters())
+        results.append([*torch.autograd.grad(motion.qvel.square().sum(), leaves), motion.qpos.detach()])
+    for one, two in zip(*results, strict=True):
+        assert torch.equal(one, two)
+
+
 def elementary(lanes):
     """Kernel of one argument x and one result (11,) per group."""
     precision = with_lanes(FLOAT32, lanes)
