@@ -23,9 +23,6 @@ from diffenvs.sim.model import Model
 from diffenvs.sim.program import Program
 from diffenvs.sim.tables import parameter_defaults
 
-# [m/s | rad/s] a world beyond it has blown up: what follows would be finite for a while, and meaningless
-SPEED_LIMIT = 1e4
-
 # below this many simulation steps per call, a thread hand-over (about 70 us) costs more than it saves
 _STEPS_WORTH_A_THREAD = 128
 
@@ -36,7 +33,7 @@ class Motion:
 
     qpos (N, nq), qvel (N, nv): the next state, MuJoCo conventions.
     feet (N, nc, 3) [m]: world positions of the contact spheres' centres.
-    finite (N,) bool: worlds whose state is finite and whose velocities are below SPEED_LIMIT.
+    finite (N,) bool: worlds whose state is finite and whose velocities are below `diffenvs.sim.program.SPEED_LIMIT`.
     """
 
     qpos: torch.Tensor
@@ -101,9 +98,12 @@ class Simulator:
         found = ("qpos", "qvel", "spheres")
         self._inputs, self._inputs_bar = [[view(getattr(x, n)) for n in given] for x in (p.inputs, p.inputs_bar)]
         self._outputs, self._outputs_bar = [[view(getattr(x, n)) for n in found] for x in (p.outputs, p.outputs_bar)]
-        self._impulse = view(p.outputs.impulse)
+        self._impulse, self._health, self._health_bar = (
+            view(a) for a in (p.outputs.impulse, p.outputs.health, p.inputs_bar.health)
+        )
         self._lock = threading.Lock()
         self.nonfinite_gradients = 0
+        self._checked: Parameters | None = None
 
     def default_parameters(self) -> Parameters:
         """The model's own values in every world."""
@@ -130,9 +130,7 @@ class Simulator:
                     f"expected {(n, width)} and {self.dtype}."
                 )
         self._require_parameters(parameters)
-        qpos, qvel, feet = _ControlStep.apply(self, qpos, qvel, control, *parameters.tensors())
-        # a non-finite number survives its row's sum, and compares as false
-        finite = torch.isfinite(qpos.detach().sum(-1)) & (qvel.detach().abs().amax(-1) < SPEED_LIMIT)
+        qpos, qvel, feet, finite = _ControlStep.apply(self, qpos, qvel, control, *parameters.tensors())
         return Motion(qpos, qvel, feet, finite)
 
     def feet(self, qpos: torch.Tensor, parameters: Parameters) -> torch.Tensor:
@@ -162,6 +160,8 @@ class Simulator:
                 yield
 
     def _require_parameters(self, parameters: Parameters) -> None:
+        if parameters is self._checked:
+            return
         # the copy into the buffers would broadcast one row to all worlds, and round another dtype, in silence
         for name, value, buffer in zip(Parameters.names(), parameters.tensors(), self._inputs[3:], strict=True):
             if value.shape != buffer.shape or value.dtype != buffer.dtype:
@@ -169,6 +169,7 @@ class Simulator:
                     f"simulate: parameter {name!r} has shape {tuple(value.shape)} and {value.dtype}, "
                     f"expected {tuple(buffer.shape)} and {buffer.dtype}."
                 )
+        self._checked = parameters
 
     def _load(self, tensors: Iterable[torch.Tensor]) -> None:
         """State, control and parameters into the program."""
@@ -185,7 +186,10 @@ class _ControlStep(torch.autograd.Function):
         with simulator._exclusive():
             simulator._load((qpos, qvel, control, *parameters))
             simulator.program.forward()
-            return tuple(buffer.clone() for buffer in simulator._outputs)
+            # a number that is not finite compares as false
+            finite = simulator._health == 1.0
+            ctx.mark_non_differentiable(finite)
+            return *(buffer.clone() for buffer in simulator._outputs), finite
 
     @staticmethod
     def backward(ctx, *seeds):
@@ -198,12 +202,11 @@ class _ControlStep(torch.autograd.Function):
         wanted = (True, True, True, *ctx.needs_input_grad[4:])
         with s._exclusive():
             s._load(ctx.saved_tensors)
-            for buffer, seed in zip(s._outputs_bar, seeds, strict=True):
+            for buffer, seed in zip(s._outputs_bar, seeds[:3], strict=True):
                 buffer.copy_(seed)
             s.program.backward(parameters=any(wanted[4:]))
             grads = [bar.clone() if want else None for bar, want in zip(s._inputs_bar, wanted, strict=True)]
-        total = sum(g.reshape(s.num_worlds, -1).sum(-1) for g in grads if g is not None)
-        good = torch.isfinite(total)
+            good = s._health_bar == 0.0
         if not bool(good.all()):
             # such a world says nothing useful; it is counted, and its rows are zero in place of NaN
             s.nonfinite_gradients += int((~good).sum())

@@ -1,6 +1,7 @@
 """Physical parameters of every world: differentiable inputs of a simulation."""
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 
 import torch
@@ -35,6 +36,7 @@ class Parameters:
     contact_radius: torch.Tensor
 
     @classmethod
+    @functools.cache
     def names(cls) -> tuple[str, ...]:
         """Field names, in order."""
         return tuple(f.name for f in dataclasses.fields(cls))

@@ -24,6 +24,8 @@ class Port:
             self._rows = Workspace(fields, rows=worlds, precision=precision.single, **options)
         self.rows, self.rows_bar = self._rows.slots[0], self._rows.gradients
         self.groups, self.groups_bar = self._groups.slots[0], self._groups.gradients
+        # the gradient of everything, (groups, n)
+        self.all_bar = self._groups.flat_gradient()
 
     def gradient_rows(self, first: int, last: int) -> wp.array:
         """The gradient of groups ``first`` to ``last``, to be zeroed before an adjoint runs."""

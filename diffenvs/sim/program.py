@@ -19,6 +19,7 @@ from diffenvs.sim.contact.law import ContactLaw
 from diffenvs.sim.dynamics import dynamics_kernel
 from diffenvs.sim.exchange import Port, groups_of
 from diffenvs.sim.force import force_kernels
+from diffenvs.sim.health import gradient_health_kernel, state_health_kernel
 from diffenvs.sim.integrate import integrate_kernel
 from diffenvs.sim.kinematics import sphere_kernel
 from diffenvs.sim.model import Model
@@ -26,13 +27,17 @@ from diffenvs.sim.precision import Precision
 from diffenvs.sim.tables import Tables, parameter_fields
 from diffenvs.sim.workspace import Field, Workspace
 
+# [m/s | rad/s] a world beyond it has blown up: what follows would be finite for a while, and meaningless
+SPEED_LIMIT = 1e4
+
 
 class Program:
     """One control step of ``substeps`` simulation steps of ``timestep`` seconds, for ``worlds`` worlds.
 
     ``inputs``, arrays with a row for each world: ``qpos``, ``qvel``, ``control`` and the physical parameters.
-    ``outputs``: ``qpos``, ``qvel``, ``spheres`` (contact sphere centres after the step) and ``impulse`` (summed over
-    the substeps). ``outputs_bar`` holds the seeds of the backward pass, ``inputs_bar`` its results.
+    ``outputs``: ``qpos``, ``qvel``, ``spheres`` (contact sphere centres after the step), ``impulse`` (summed over the
+    substeps) and ``health`` (1 where the state is finite and slower than SPEED_LIMIT). ``outputs_bar`` holds the seeds
+    of the backward pass, ``inputs_bar`` its results, and ``inputs_bar.health`` (0 where these are finite).
 
     Every world is one thread of a kernel, or one lane of a thread, and does the same arithmetic in any: world i
     depends neither on the number of worlds nor on the number of CPU threads.
@@ -117,14 +122,15 @@ class Program:
 
         state = [Field("qpos", real, (model.nq,)), Field("qvel", real, (model.nv,))]
         port = {"worlds": self.worlds, "precision": p, "device": self.device}
-        control = Field("control", real, (nu,))
+        control, health = Field("control", real, (nu,)), Field("health", real, ())
         parameters = parameter_fields(model, p)
-        self._in = Port([*state, control, *parameters], **port)
-        self._out = Port([*state, Field("spheres", vec3, (nc,)), Field("impulse", vec3, (nc,))], **port)
+        self._in = Port([*state, control, health, *parameters], **port)
+        self._out = Port([*state, health, Field("spheres", vec3, (nc,)), Field("impulse", vec3, (nc,))], **port)
         self.inputs, self.inputs_bar = self._in.rows, self._in.rows_bar
         self.outputs, self.outputs_bar = self._out.rows, self._out.rows_bar
-        # of the inputs: the state, the control, and friction, which comes first among the parameters
-        self._columns_without_parameters = sum(f.reals for f in (*state, control, parameters[0]))
+        # of the inputs, with and without parameters but for friction, which comes first among them
+        columns = [f.reals for f in (*state, control, health, *parameters)]
+        self._columns = {True: sum(columns), False: sum(columns[:5])}
         self._parameters = [f.name for f in parameters]
         self._between = [
             Workspace(state, rows=groups_of(self.worlds, p), slots=1, precision=p, device=self.device, gradient=True)
@@ -184,7 +190,11 @@ class Program:
         for s in range(self.substeps):
             # scratch of the first substep serves all: nobody reads it after this pass, and it stays in cache
             commands += self._record_substep(first, last, s, 0, self._out.groups.impulse)
-        return [*commands, self._sphere_command(first, last, adjoint=False), *self._out.leave(first, last)]
+        commands += [self._sphere_command(first, last, adjoint=False)]
+        model, last_state = self.model, self._out.groups
+        health = [first, model.nq, model.nv, SPEED_LIMIT, last_state.qpos, last_state.qvel, last_state.health]
+        commands += [self._command(state_health_kernel(self.precision), last - first, health)]
+        return commands + self._out.leave(first, last)
 
     def _record_spheres(self, first: int, last: int) -> list:
         enter = [*self._in.enter(first, last), *self._out.enter(first, last)]
@@ -240,7 +250,9 @@ class Program:
                 *self._record_contact_adjoint(first, n, s),
                 self._command(dynamics_kernel(self.precision), n, dynamics, adjoint=True),
             ]
-        columns = None if parameters else self._columns_without_parameters
+        columns = self._columns[parameters]
+        health = [first, columns, self._in.all_bar, self._in.groups_bar.health]
+        commands += [self._command(gradient_health_kernel(self.precision), n, health)]
         return commands + self._in.leave(first, last, gradient=True, columns=columns)
 
     def _record_contact_adjoint(self, first: int, n: int, s: int) -> list:

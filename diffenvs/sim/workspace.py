@@ -96,6 +96,10 @@ class Workspace:
         array.owner = block
         return array
 
+    def flat_gradient(self) -> wp.array:
+        """The gradients of all fields side by side, (rows, width)."""
+        return self._view(self.gradient, Field("all", self._precision.real, (self.width,)), 0, None)
+
     def read(self, name: str) -> np.ndarray:
         """Field of the first slot (worlds, ...), one world a row; where groups are not full, of more worlds yet."""
         offset = 0

@@ -60,7 +60,7 @@ import runpy, sys
 from diffenvs.sim.program import Program
 whole = Program.backward
 def half(self, *, parameters):
-    self.qvel_bar[-1].assign(0.5 * self.qvel_bar[-1].numpy())
+    self.outputs_bar.qvel.assign(0.5 * self.outputs_bar.qvel.numpy())
     whole(self, parameters=parameters)
 Program.backward = half
 sys.argv = ["check_gradients.py", "DiffQuadruped-v0", "--horizon", "1", "--worlds", "1"]
