@@ -23,8 +23,8 @@ from diffenvs.sim.model import Model
 from diffenvs.sim.program import Program
 from diffenvs.sim.tables import parameter_defaults
 
-# below this many simulation steps per call, a thread hand-over (about 70 us) costs more than it saves
-_STEPS_WORTH_A_THREAD = 128
+# below this many simulation steps per call, a thread hand-over (30 to 60 us) costs more than it saves
+_STEPS_WORTH_A_THREAD = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Motion:
 
     qpos (N, nq), qvel (N, nv): the next state, MuJoCo conventions.
     feet (N, nc, 3) [m]: world positions of the contact spheres' centres.
-    finite (N,) bool: worlds whose state is finite and whose velocities are below `diffenvs.sim.program.SPEED_LIMIT`.
+    finite (N,) bool: worlds whose state is finite and whose velocities are below `diffenvs.sim.launches.SPEED_LIMIT`.
     """
 
     qpos: torch.Tensor
@@ -47,8 +47,8 @@ class Simulator:
 
     control_timestep, timestep [s]: the step of the controller, and the longest simulation step wanted; the law may
     ask for a shorter one. dtype: torch.float32 or torch.float64. threads: CPU threads, by default all cores where
-    the batch is large enough. Raises ValueError for a bad device, dtype, number of worlds or threads, and where
-    the step is too long for the law.
+    the batch is large enough. in_one_part: as `Program` has it. Raises ValueError for a bad device, dtype, number of
+    worlds or threads, and where the step is too long for the law.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Simulator:
         dtype: torch.dtype = torch.float32,
         device: str = "cpu",
         threads: int | None = None,
+        in_one_part: bool = False,
     ):
         self.device = check_device(device)
         names = {torch.float32: "float32", torch.float64: "float64"}
@@ -87,6 +88,7 @@ class Simulator:
             precision=precision,
             device=str(self.device),
             threads=_threads(threads, num_worlds * self.substeps, self.device),
+            in_one_part=in_one_part,
         )
         p = self.program
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import diffenvs
-from diffenvs import Parameters, bridge
+from diffenvs import Parameters
 from diffenvs.gradients import differences, draw
 from diffenvs.gradients.check import sum_up
 from diffenvs.gradients.differences import STEPS, judge, tolerance
@@ -16,8 +16,10 @@ from diffenvs.gradients.probes import Probes
 from diffenvs.gradients.start import REACH, draw_start, make_twin
 from diffenvs.gradients.window import INPUTS, OBJECTIVES, gradients_of, run
 from diffenvs.gradients.witness import Witness
+from diffenvs.sim import program
 from diffenvs.sim.contact import CONTACT
-from diffenvs.sim.program import Program
+from diffenvs.sim.launches import Launches
+from diffenvs.sim.scratch import Scratch
 from tests.conftest import Counter
 
 IDS = [row.id for row in diffenvs.ENVS]
@@ -69,32 +71,32 @@ def test_every_parameter_has_a_gradient_where_differences_say_so(env_id, law, na
 # --- negative controls: simulators that are wrong ---
 
 
-class NoRecompute(Program):
-    """Its backward pass reads what the last forward pass happened to leave."""
+class NoRecompute(Launches):
+    """The backward pass reads what the last forward pass happened to leave."""
 
-    def _record_substep(self, first, last, s, slot, total):
-        return super()._record_substep(first, last, s, slot, total) if total is self._out.groups.impulse else []
-
-
-class OneSolver(Program):
-    """Its substeps share the solver's scratch, so that every adjoint but the last reads the last substep's."""
-
-    def _allocate(self):
-        super()._allocate()
-        self.solver.slots = [self.solver.slots[0]] * self.substeps
+    def substep(self, s, slot, total):
+        return [] if total is self.scratch.total else super().substep(s, slot, total)
 
 
-class OneDynamics(Program):
-    """Its substeps share mass matrix, bias and Jacobian."""
+class OneSolver(Scratch):
+    """Substeps share the solver's scratch, so that every adjoint but the last reads the last substep's."""
 
-    def _allocate(self):
-        super()._allocate()
-        self._dynamics.slots = [self._dynamics.slots[0]] * self.substeps
+    def __init__(self, fields, *, substeps, **options):
+        super().__init__(fields, substeps=substeps, **options)
+        self.solver.slots = [self.solver.slots[0]] * substeps
+
+
+class OneDynamics(Scratch):
+    """Substeps share mass matrix, bias and Jacobian."""
+
+    def __init__(self, fields, *, substeps, **options):
+        super().__init__(fields, substeps=substeps, **options)
+        self.dynamics.slots = [self.dynamics.slots[0]] * substeps
 
 
 @pytest.mark.parametrize("law", CONTACT)
 def test_a_backward_pass_without_its_recompute_is_called_wrong(law, monkeypatch):
-    monkeypatch.setattr(bridge, "Program", NoRecompute)
+    monkeypatch.setattr(program, "Launches", NoRecompute)
     found = diffenvs.DiffVecEnv("DiffQuadruped-v0", contact=law).check_gradients((2,), worlds=2)
     assert found.verdict == "wrong"
     assert {found.verdicts[name] for name in ("qpos", "qvel", "action", "mass")} == {"wrong"}
@@ -104,10 +106,10 @@ def test_a_backward_pass_without_its_recompute_is_called_wrong(law, monkeypatch)
     assert "first fault on the way back" in str(found)
 
 
-@pytest.mark.parametrize("program", [OneSolver, OneDynamics])
+@pytest.mark.parametrize("scratch", [OneSolver, OneDynamics])
 @pytest.mark.parametrize("law", CONTACT)
-def test_a_buffer_shared_between_substeps_is_called_wrong(law, program, monkeypatch):
-    monkeypatch.setattr(bridge, "Program", program)
+def test_a_buffer_shared_between_substeps_is_called_wrong(law, scratch, monkeypatch):
+    monkeypatch.setattr(program, "Scratch", scratch)
     found = diffenvs.DiffVecEnv("DiffAnymal-v0", contact=law).check_gradients((1,), worlds=2)
     assert found.verdict == "wrong"
     assert {found.verdicts[name] for name in ("qpos", "qvel", "mass", "armature")} == {"wrong"}
@@ -117,7 +119,7 @@ def test_a_buffer_shared_between_substeps_is_called_wrong(law, program, monkeypa
 
 def test_one_substep_has_nothing_to_share(monkeypatch):
     # so the control above fails for its reason and no other
-    monkeypatch.setattr(bridge, "Program", OneSolver)
+    monkeypatch.setattr(program, "Scratch", OneSolver)
     assert diffenvs.DiffVecEnv("DiffQuadruped-v0").check_gradients((1,), worlds=2).verdict == "right"
 
 

@@ -23,6 +23,7 @@ class Witness:
             timestep=simulator.timestep,
             dtype=simulator.dtype,
             device=str(simulator.device),
+            in_one_part=True,
         )
         self._branches = Branches(self._simulator.program)
         self._apart: dict[str, np.ndarray] = {}

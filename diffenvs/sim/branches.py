@@ -36,7 +36,7 @@ class Branches:
         "limit": actuators beyond either end of their range.
         """
         p = self._program
-        y = p.solver.slots[0]
+        y = p.scratch.solver.slots[0]
         friction = p.inputs.friction.numpy()
         impulse, active = y.impulse.numpy(), y.scale.numpy() > 0.0
         load, slip = _cone(impulse, friction)

@@ -33,7 +33,6 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def condense(
-        first: int,
         nv: int,
         ncontact: int,
         timestep: wp.float64,
@@ -53,7 +52,7 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
         free_velocity: wp.array2d(dtype=vec3),
         delassus: wp.array3d(dtype=mat33),
     ):
-        w = first + wp.tid()
+        w = wp.tid()
         step = real(timestep)
         for k in range(start[nv]):
             lower[w, k] = mass_matrix[w, k]
@@ -93,7 +92,6 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def apply(
-        first: int,
         substep: int,
         nv: int,
         ncontact: int,
@@ -113,7 +111,7 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
         total: wp.array2d(dtype=vec3),
     ):
         """Also sums the impulses over the substeps of a control step in ``total``."""
-        w = first + wp.tid()
+        w = wp.tid()
         step = real(timestep)
         sum_impulses(w, ncontact, substep, impulse, total)
         for d in range(nv):
@@ -123,7 +121,6 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def apply_adjoint(
-        first: int,
         nv: int,
         ncontact: int,
         timestep: wp.float64,
@@ -146,7 +143,7 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
         qvel_bar: wp.array2d(dtype=real),
     ):
         """Writes the adjoints of lower, bias_reduced, reduced and impulse; adds to that of qvel."""
-        w = first + wp.tid()
+        w = wp.tid()
         step = real(timestep)
         change_velocity_adjoint(
             w, nv, start, column, lower, change, scaled, qvel_next_bar, change_bar, lower_bar, qvel_bar
@@ -164,7 +161,6 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def condense_adjoint(
-        first: int,
         nv: int,
         ncontact: int,
         timestep: wp.float64,
@@ -190,7 +186,7 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
         qvel_bar: wp.array2d(dtype=real),
     ):
         """Takes what ``apply_adjoint`` left in lower_bar, bias_reduced_bar and reduced_bar further to the inputs."""
-        w = first + wp.tid()
+        w = wp.tid()
         step = real(timestep)
         for a in range(ncontact):
             for b in range(a, ncontact):

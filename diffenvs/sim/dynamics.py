@@ -64,7 +64,6 @@ def dynamics_kernel(precision: Precision) -> wp.Kernel:
 
     @wp.kernel(module="unique", module_options=precision.options)
     def dynamics(
-        first: int,
         nlink: int,
         nv: int,
         nu: int,
@@ -127,7 +126,7 @@ def dynamics_kernel(precision: Precision) -> wp.Kernel:
         jacobian: wp.array2d(dtype=vec3),
         depth: wp.array2d(dtype=real),
     ):
-        w = first + wp.tid()
+        w = wp.tid()
         half = real(half_timestep)
         gravity = vec3(real(gravity_world[0]), real(gravity_world[1]), real(gravity_world[2]))
         place_origin(link_joint[0], w, half, qpos, qvel, origin)

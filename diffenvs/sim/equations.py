@@ -45,7 +45,9 @@ def equations_of_motion(
     """
     n = len(qpos)
     # a step of zero length evaluates everything at the state itself
-    program = Program(model, law, worlds=n, substeps=1, timestep=0.0, precision=precision, device=device)
+    program = Program(
+        model, law, worlds=n, substeps=1, timestep=0.0, precision=precision, device=device, in_one_part=True
+    )
     for name, value in parameter_defaults(model).items():
         array = getattr(program.inputs, name)
         if array.size:

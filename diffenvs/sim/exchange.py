@@ -16,6 +16,7 @@ class Port:
     """
 
     def __init__(self, fields: list[Field], *, worlds: int, precision: Precision, device: str):
+        self._fields = fields
         options = {"slots": 1, "device": device, "gradient": True}
         self._worlds, self._precision, self._device = worlds, precision, device
         self._groups = Workspace(fields, rows=groups_of(worlds, precision), precision=precision, **options)
@@ -23,9 +24,19 @@ class Port:
         if precision.lanes > 1:
             self._rows = Workspace(fields, rows=worlds, precision=precision.single, **options)
         self.rows, self.rows_bar = self._rows.slots[0], self._rows.gradients
-        self.groups, self.groups_bar = self._groups.slots[0], self._groups.gradients
-        # the gradient of everything, (groups, n)
-        self.all_bar = self._groups.flat_gradient()
+
+    def part(self, first: int, last: int) -> SimpleNamespace:
+        """The arrays of groups ``first`` to ``last``."""
+        return self._groups.part(first, last)
+
+    def gradient_part(self, first: int, last: int) -> tuple[wp.array, wp.array]:
+        """Of these groups: the gradients of everything side by side (groups, n), and that of "health" among them."""
+        return self._groups.flat_gradient(first, last), self.part(first, last).health.grad
+
+    def columns_to(self, name: str) -> int:
+        """Scalars of a world up to and with those of a field."""
+        names = [f.name for f in self._fields]
+        return sum(f.reals for f in self._fields[: names.index(name) + 1])
 
     def gradient_rows(self, first: int, last: int) -> wp.array:
         """The gradient of groups ``first`` to ``last``, to be zeroed before an adjoint runs."""

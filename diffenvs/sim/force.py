@@ -27,7 +27,6 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def contact_motion(
-        first: int,
         ncontact: int,
         chain_start: wp.array(dtype=int),
         chain_dof: wp.array(dtype=int),
@@ -35,7 +34,7 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
         qvel: wp.array2d(dtype=real),
         contact_velocity: wp.array2d(dtype=vec3),
     ):
-        w = first + wp.tid()
+        w = wp.tid()
         for c in range(ncontact):
             v = vec3()
             for k in range(chain_start[c], chain_start[c + 1]):
@@ -44,7 +43,6 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def contact_motion_adjoint(
-        first: int,
         ncontact: int,
         chain_start: wp.array(dtype=int),
         chain_dof: wp.array(dtype=int),
@@ -55,7 +53,7 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
         qvel_bar: wp.array2d(dtype=real),
     ):
         """Adds to the adjoints of jacobian and qvel."""
-        w = first + wp.tid()
+        w = wp.tid()
         for c in range(ncontact):
             g = contact_velocity_bar[w, c]
             for k in range(chain_start[c], chain_start[c + 1]):
@@ -65,7 +63,6 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def accelerate(
-        first: int,
         substep: int,
         nv: int,
         ncontact: int,
@@ -87,7 +84,7 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
         total: wp.array2d(dtype=vec3),
     ):
         """Also sums the impulses over the substeps of a control step in ``total``."""
-        w = first + wp.tid()
+        w = wp.tid()
         step = real(timestep)
         sum_impulses(w, ncontact, substep, impulse, total)
         for k in range(start[nv]):
@@ -101,7 +98,6 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def accelerate_adjoint(
-        first: int,
         nv: int,
         ncontact: int,
         timestep: wp.float64,
@@ -125,7 +121,7 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
         qvel_bar: wp.array2d(dtype=real),
     ):
         """Writes the adjoint of impulse; adds to those of mass_matrix, bias, jacobian and qvel."""
-        w = first + wp.tid()
+        w = wp.tid()
         step = real(timestep)
         change_velocity_adjoint(
             w, nv, start, column, lower, change, scaled, qvel_next_bar, change_bar, lower_bar, qvel_bar

@@ -14,7 +14,6 @@ def state_health_kernel(precision: Precision) -> wp.Kernel:
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def state_health(
-        first: int,
         nq: int,
         nv: int,
         limit: wp.float64,
@@ -22,7 +21,7 @@ def state_health_kernel(precision: Precision) -> wp.Kernel:
         qvel: wp.array2d(dtype=real),
         health: wp.array(dtype=real),
     ):
-        w = first + wp.tid()
+        w = wp.tid()
         # what is not finite survives a sum, and a product with zero; a maximum might drop it
         total = real(0.0)
         fastest = real(0.0)
@@ -42,8 +41,8 @@ def gradient_health_kernel(precision: Precision) -> wp.Kernel:
     real = precision.real
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
-    def gradient_health(first: int, columns: int, values: wp.array2d(dtype=real), health: wp.array(dtype=real)):
-        w = first + wp.tid()
+    def gradient_health(columns: int, values: wp.array2d(dtype=real), health: wp.array(dtype=real)):
+        w = wp.tid()
         total = real(0.0)
         for k in range(columns):
             total = total + values[w, k]

@@ -23,7 +23,6 @@ def integrate_kernel(precision: Precision) -> wp.Kernel:
 
     @wp.kernel(module="unique", module_options=precision.options)
     def integrate(
-        first: int,
         nlink: int,
         half_timestep: wp.float64,
         link_joint: wp.array(dtype=int),
@@ -34,7 +33,7 @@ def integrate_kernel(precision: Precision) -> wp.Kernel:
         qvel_next: wp.array2d(dtype=real),
         qpos_next: wp.array2d(dtype=real),
     ):
-        w = first + wp.tid()
+        w = wp.tid()
         half = real(half_timestep)
         for i in range(nlink):
             kind = link_joint[i]

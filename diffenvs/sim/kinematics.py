@@ -147,7 +147,6 @@ def sphere_kernel(precision: Precision) -> wp.Kernel:
 
     @wp.kernel(module="unique", module_options=precision.options)
     def contact_spheres(
-        first: int,
         nlink: int,
         ncontact: int,
         link_parent: wp.array(dtype=int),
@@ -167,7 +166,7 @@ def sphere_kernel(precision: Precision) -> wp.Kernel:
         position: wp.array2d(dtype=vec3),
         spheres: wp.array2d(dtype=vec3),
     ):
-        w = first + wp.tid()
+        w = wp.tid()
         place_origin(link_joint[0], w, real(0.0), qpos, qvel, origin)
         for i in range(nlink):
             place_link(

@@ -53,8 +53,8 @@ class Workspace:
         self._device = device
         self.blocks = [self._block() for _ in range(slots)]
         self.gradient = self._block() if gradient else None
-        self.slots = [self._cut(block) for block in self.blocks]
-        self.gradients = None if self.gradient is None else self._cut(self.gradient)
+        self.slots = [self._cut(block, 0, rows) for block in self.blocks]
+        self.gradients = None if self.gradient is None else self._cut(self.gradient, 0, rows)
 
     def _block(self) -> wp.array:
         """Zeros (rows, width, lanes)."""
@@ -68,37 +68,47 @@ class Workspace:
         block.owner = owner
         return block
 
-    def _cut(self, block: wp.array) -> SimpleNamespace:
+    def part(self, first: int, last: int) -> SimpleNamespace:
+        """The first slot's arrays, of rows ``first`` to ``last`` only."""
+        return self._cut(self.blocks[0], first, last)
+
+    def gradient_rows(self, first: int, last: int) -> wp.array:
+        """The gradient block of rows ``first`` to ``last``, to be zeroed before an adjoint runs."""
+        return self.gradient[first:last]
+
+    def flat_gradient(self, first: int, last: int) -> wp.array:
+        """The gradients of all fields side by side, of rows ``first`` to ``last``: (last - first, width)."""
+        return self._view(self.gradient, Field("all", self._precision.real, (self.width,)), 0, first, last, None)
+
+    def _cut(self, block: wp.array, first: int, last: int) -> SimpleNamespace:
         arrays = {}
         offset = 0
         for field in self._fields:
             grad = None
             if self.gradient is not None and block is not self.gradient:
-                grad = self._view(self.gradient, field, offset, None)
-            arrays[field.name] = self._view(block, field, offset, grad)
+                grad = self._view(self.gradient, field, offset, first, last, None)
+            arrays[field.name] = self._view(block, field, offset, first, last, grad)
             offset += field.reals
         return SimpleNamespace(**arrays)
 
-    def _view(self, block: wp.array, field: Field, offset: int, grad: wp.array | None) -> wp.array:
-        scalar = block.strides[1]
+    def _view(
+        self, block: wp.array, field: Field, offset: int, first: int, last: int, grad: wp.array | None
+    ) -> wp.array:
+        row, scalar = block.strides[:2]
         strides = [scalar * int(getattr(field.dtype, "_length_", 1))]
         for n in reversed(field.shape[1:]):
             strides.insert(0, strides[0] * n)
         array = wp.array(
-            ptr=block.ptr + offset * scalar,
+            ptr=block.ptr + first * row + offset * scalar,
             dtype=field.dtype,
-            shape=(self._rows, *field.shape),
-            strides=(block.strides[0], *(strides if field.shape else [])),
+            shape=(last - first, *field.shape),
+            strides=(row, *(strides if field.shape else [])),
             device=self._device,
             copy=False,
             grad=grad,
         )
         array.owner = block
         return array
-
-    def flat_gradient(self) -> wp.array:
-        """The gradients of all fields side by side, (rows, width)."""
-        return self._view(self.gradient, Field("all", self._precision.real, (self.width,)), 0, None)
 
     def read(self, name: str) -> np.ndarray:
         """Field of the first slot (worlds, ...), one world a row; where groups are not full, of more worlds yet."""
@@ -107,13 +117,9 @@ class Workspace:
             if field.name == name:
                 shape = (*field.shape, *getattr(field.dtype, "_shape_", ()))
                 columns = self.blocks[0].numpy()[:, offset : offset + field.reals]
-                return np.moveaxis(columns, 2, 1).reshape(-1, *shape)
+                return np.moveaxis(columns, 2, 1).reshape(len(columns) * self._precision.lanes, *shape)
             offset += field.reals
         raise KeyError(f"workspace has no field {name!r}")
-
-    def gradient_rows(self, first: int, last: int) -> wp.array:
-        """The gradient block of rows ``first`` to ``last``, to be zeroed before an adjoint runs."""
-        return self.gradient[first:last]
 
 
 def constants(values: np.ndarray, dtype: Any, precision: Precision, device: str) -> wp.array:

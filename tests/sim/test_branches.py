@@ -38,7 +38,7 @@ CASES = {
 def sides(law) -> dict[str, dict[str, np.ndarray]]:
     """What is read in every case, by kind."""
     model = load_model(BALL)
-    program = Program(model, law, worlds=len(CASES), substeps=1, timestep=1e-4, precision=FLOAT64)
+    program = Program(model, law, worlds=len(CASES), substeps=1, timestep=1e-4, precision=FLOAT64, in_one_part=True)
     for name, value in parameter_defaults(model).items():
         array = getattr(program.inputs, name)
         if array.size:

@@ -86,7 +86,6 @@ def soft_kernels(precision: Precision) -> LawKernels:
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def impulses(
-        first: int,
         ncontact: int,
         sweeps: int,
         timestep: wp.float64,
@@ -102,7 +101,7 @@ def soft_kernels(precision: Precision) -> LawKernels:
         raw: wp.array2d(dtype=vec3),
         impulse: wp.array2d(dtype=vec3),
     ):
-        w = first + wp.tid()
+        w = wp.tid()
         step = real(timestep)
         for j in range(ncontact):
             v = contact_velocity[w, j]
@@ -117,7 +116,6 @@ def soft_kernels(precision: Precision) -> LawKernels:
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def adjoint(
-        first: int,
         ncontact: int,
         sweeps: int,
         timestep: wp.float64,
@@ -141,7 +139,7 @@ def soft_kernels(precision: Precision) -> LawKernels:
         free_velocity_bar: wp.array2d(dtype=vec3),
         delassus_bar: wp.array3d(dtype=mat33),
     ):
-        w = first + wp.tid()
+        w = wp.tid()
         step = real(timestep)
         mu_bar = real(0.0)
         for j in range(ncontact):

@@ -124,7 +124,6 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def impulses(
-        first: int,
         ncontact: int,
         sweeps: int,
         timestep: wp.float64,
@@ -140,7 +139,7 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
         raw: wp.array2d(dtype=vec3),
         impulse: wp.array2d(dtype=vec3),
     ):
-        w = first + wp.tid()
+        w = wp.tid()
         for j in range(ncontact):
             scale[w, j] = weight(depth[w, j], coefficients)
             block = ridged(delassus[w, j, j])
@@ -158,7 +157,6 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def adjoint(
-        first: int,
         ncontact: int,
         sweeps: int,
         timestep: wp.float64,
@@ -183,7 +181,7 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
         delassus_bar: wp.array3d(dtype=mat33),
     ):
         """Rolls ``raw`` back to the initial guess while it goes; adds to friction_bar, writes the other adjoints."""
-        w = first + wp.tid()
+        w = wp.tid()
         mu = friction[w]
         mu_bar = real(0.0)
         for j in range(ncontact):
