@@ -1,5 +1,6 @@
 """How fast is it, beside MuJoCo, MJX and Newton? `python scripts/benchmark.py --preset quick`"""
 
+import os
 import sys
 from pathlib import Path
 
@@ -33,4 +34,6 @@ if __name__ == "__main__":
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    sys.exit(failed)
+    # a simulator that got stuck keeps its threads, and would keep this process from ending
+    sys.stdout.flush()
+    os._exit(failed)

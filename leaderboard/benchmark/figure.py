@@ -57,7 +57,7 @@ def _scaling(panel: Axes, ours: list[Outcome], mujoco: float) -> None:
         for count, marker in zip(threads, MARKERS, strict=False)
     ]
     keys += [Line2D([], [], color="black", linestyle=":", label="MuJoCo mj_step, 1 thread")]
-    panel.legend(handles=keys, frameon=False, fontsize=7, ncols=2)
+    panel.legend(handles=keys, frameon=False, fontsize=7, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
 
 
 def _side_by_side(panel: Axes, ours: list[Outcome], others: list[Outcome], worlds: int) -> None:
@@ -78,6 +78,6 @@ def _side_by_side(panel: Axes, ours: list[Outcome], others: list[Outcome], world
     panel.set_yticks(range(len(names)), names, fontsize=7)
     panel.invert_yaxis()
     panel.set_xscale("log")
-    panel.set_xlabel("µs per world and 0.01 s; bars end at the median, lines at the extremes")
+    panel.set_xlabel("µs per world and 0.01 s: median, least and most")
     panel.grid(axis="x", alpha=0.3)
     panel.grid(axis="y", visible=False)

@@ -58,13 +58,15 @@ def enter(
     """Prepare a contestant and time it in turns with the reference, or say why not."""
     try:
         prepared = contestant.prepare(scene)
+        turns = take_turns(
+            prepared.courses, reference, repetitions=repetitions, least_seconds=least_seconds, clocks=clocks
+        )
     except Missing as error:
         return Outcome(contestant, "missing", str(error))
     except Invalid as error:
         return Outcome(contestant, "invalid", str(error))
     except Exception as error:  # other people's code in versions not foreseen here: named, and the others go on
         return Outcome(contestant, "failed", " ".join(f"{type(error).__name__}: {error}".split())[:300])
-    turns = take_turns(prepared.courses, reference, repetitions=repetitions, least_seconds=least_seconds, clocks=clocks)
     return Outcome(contestant, "timed", "", turns, prepared.evidence)
 
 

@@ -25,7 +25,7 @@ class Scene:
 
     model: Model
     timestep: float = 0.01
-    settle_steps: int = 50
+    settle_steps: int = 80
     load_steps: int = 20
     swing: float = 0.1
     frequency: float = 2.0

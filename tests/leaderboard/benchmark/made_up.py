@@ -1,5 +1,6 @@
 """Contestants that stand in for simulators, and clocks that go only when told to."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from leaderboard.benchmark.contestant import Course, Missing, Prepared
@@ -45,10 +46,11 @@ class MadeUp:
     evidence: Evidence = STANDING
     absent: str = ""
     error: Exception | None = None
+    run: Callable[[], object] = bool
 
     def prepare(self, scene) -> Prepared:
         if self.absent:
             raise Missing(self.absent)
         if self.error:
             raise self.error
-        return Prepared((Course("forward", lambda: None, 1),), require_standing(self.evidence))
+        return Prepared((Course("forward", self.run, 1),), require_standing(self.evidence))

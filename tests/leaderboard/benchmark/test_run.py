@@ -83,6 +83,14 @@ def test_a_simulator_that_is_not_installed_is_missing(monkeypatch, contestant, p
     assert outcome.turns == ()
 
 
+def test_a_course_that_breaks_while_it_is_timed_is_named():
+    def breaks():
+        raise FloatingPointError("in the third run")
+
+    outcome = outcome_of(MadeUp(run=breaks))
+    assert (outcome.status, outcome.reason) == ("failed", "FloatingPointError: in the third run")
+
+
 def test_an_iteration_is_split():
     preset = replace(
         find("smoke"), repetitions=1, trainings=(Training("DiffQuadruped-v0", horizon=2, threads=1, num_envs=4),)
