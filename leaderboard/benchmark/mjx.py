@@ -17,7 +17,6 @@ from leaderboard.benchmark.patience import wait_for
 from leaderboard.benchmark.scene import Scene, window
 from leaderboard.benchmark.standing import Evidence, require_standing
 
-
 # With a pool of as many threads as there are cores, two, XLA's reverse pass waited for itself without end (jax 0.10.2).
 POOL_THREADS = 8
 

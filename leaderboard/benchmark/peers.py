@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from leaderboard.benchmark.contestant import Contestant
 from leaderboard.benchmark.finite_differences import Differences
+from leaderboard.benchmark.iteration import Training
 from leaderboard.benchmark.mjx import DEFAULT, ONE_ITERATION, TRAINED, Mjx
 from leaderboard.benchmark.mujoco_c import Rolled
 from leaderboard.benchmark.newton import Newton
@@ -14,13 +15,19 @@ from leaderboard.benchmark.ours import Ours
 from leaderboard.benchmark.presets import Preset
 
 
+def no_trainings(preset: Preset) -> tuple[Training, ...]:
+    """Peers that nobody is trained in here."""
+    return ()
+
+
 @dataclass(frozen=True)
 class Peer:
-    """A name for `--peers`, what it is, and its contestants at a preset's scale."""
+    """A name for `--peers`, what it is, its contestants at a preset's scale, and trainings whose iterations are timed."""
 
     name: str
     about: str
     contestants: Callable[[Preset], tuple[Contestant, ...]]
+    trainings: Callable[[Preset], tuple[Training, ...]] = no_trainings
 
 
 def ours(preset: Preset) -> tuple[Contestant, ...]:
@@ -54,7 +61,7 @@ def differences(preset: Preset) -> tuple[Contestant, ...]:
 
 
 PEERS = (
-    Peer("ours", "diffenvs", ours),
+    Peer("ours", "diffenvs", ours, lambda preset: preset.trainings),
     Peer("mujoco", "MuJoCo in C", mujoco_c),
     Peer("mjx", "MuJoCo in JAX", mjx),
     Peer("newton", "Newton, in Warp", newton),

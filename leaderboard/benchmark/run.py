@@ -86,7 +86,8 @@ def conduct(preset: Preset, peers: Sequence[Peer], scene: Scene, say: Callable[[
         threads = "" if contestant.threads is None else f", threads {contestant.threads}"
         outcomes.append(enter(contestant, reference, scene, **scale))
         say(f"{contestant.peer}: {contestant.label}, worlds {contestant.worlds}{threads}: {_words(outcomes[-1])}")
-    splits = tuple(time_iterations(training, preset.repetitions, say) for training in preset.trainings)
+    trainings = [training for peer in peers for training in peer.trainings(preset)]
+    splits = tuple(time_iterations(training, preset.repetitions, say) for training in trainings)
     names = {peer.name for peer in peers}
     left_out = tuple(peer.name for peer in PEERS if peer.name not in names)
     return Run(preset, tuple(outcomes), splits, left_out, before, made_with(), time.perf_counter() - started)

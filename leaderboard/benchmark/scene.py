@@ -59,4 +59,4 @@ def quadruped() -> Scene:
 
 def window(worlds: int) -> int:
     """Steps of a timed window: one SHAC window where the batch is small, fewer where a step takes long."""
-    return max(4, min(32, 4096 // worlds))
+    return max(2, min(32, 2048 // worlds))
