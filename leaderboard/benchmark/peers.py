@@ -22,7 +22,7 @@ def no_trainings(preset: Preset) -> tuple[Training, ...]:
 
 @dataclass(frozen=True)
 class Peer:
-    """A name for `--peers`, what it is, its contestants at a preset's scale, and trainings whose iterations are timed."""
+    """A name for `--peers`, what it is, its contestants at a preset's scale, and trainings that are timed."""
 
     name: str
     about: str
