@@ -75,7 +75,7 @@ def benchmark(
 
 def conduct(preset: Preset, peers: Sequence[Peer], scene: Scene, say: Callable[[str], None], clocks: Clocks) -> Run:
     """Time everything, one contestant after the other, each in turns with the reference."""
-    started, before = time.perf_counter(), machine()
+    started, here, made = time.perf_counter(), machine(), made_with()  # as it is before the work
     use_threads(1)  # torch's own, as in training
     stepped = Stepped()
     (reference,) = stepped.prepare(scene).courses
@@ -90,7 +90,7 @@ def conduct(preset: Preset, peers: Sequence[Peer], scene: Scene, say: Callable[[
     splits = tuple(time_iterations(training, preset.repetitions, say) for training in trainings)
     names = {peer.name for peer in peers}
     left_out = tuple(peer.name for peer in PEERS if peer.name not in names)
-    return Run(preset, tuple(outcomes), splits, left_out, before, made_with(), time.perf_counter() - started)
+    return Run(preset, tuple(outcomes), splits, left_out, here, made, time.perf_counter() - started)
 
 
 def require_writable(out: Path) -> None:
