@@ -95,8 +95,9 @@ def _peers(outcomes: Sequence[Outcome]) -> Table:
     )
     note = (
         "The same robot, step and contacts, each contestant in turns with `mj_step`, whose own row says how far the "
-        "ratio of a time to itself is from 1. The loop around `mj_step` is Python and adds about a microsecond a step; "
-        "`mujoco.rollout` loops in C. `mjd_transitionFD` gives the whole Jacobian, the others one product with it. "
+        "ratio of a time to itself is from 1. The loop around `mj_step` is Python and adds some tenths of a "
+        "microsecond a step; `mujoco.rollout` loops in C. "
+        "`mjd_transitionFD` gives the whole Jacobian, the others one product with it. "
         "JAX shares its work out over a pool of 8 threads itself: with 2, its reverse pass got stuck. "
         "Peers' gradients are timed, not judged; only a gradient that is not finite is refused."
     )
