@@ -15,8 +15,14 @@ ROOT = Path(__file__).parent.parent
 FOLDERS = ("diffenvs", "agents", "leaderboard", "scripts", "tests")
 MAX_LINES = 400
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "managers", "base", "misc"}
-# file of the library -> modules of an extra, imported when they are needed
-WHEN_NEEDED = {"diffenvs/gradients/figure.py": {"matplotlib"}}
+# file -> modules of an extra, imported when they are needed
+WHEN_NEEDED = {
+    "diffenvs/gradients/figure.py": {"matplotlib"},
+    "leaderboard/benchmark/mjx.py": {"jax"},
+    "leaderboard/benchmark/newton.py": {"newton"},
+}
+# the only file outside of the leaderboard that runs a part of it
+RUNS_LEADERBOARD = "scripts/benchmark.py"
 # distribution -> module, where they differ
 MODULES = {"warp-lang": "warp"}
 
@@ -88,11 +94,20 @@ RULES = (
         ("torch", "numpy", "gymnasium", "safetensors", "tensorboard", "tqdm", "tyro"),
         ("diffenvs", "agents.*"),
     ),
+    # the benchmark: one simulator a file, the other simulators nowhere else
+    Rule("leaderboard/benchmark/ours.py", ("torch",), ("diffenvs.bridge", "diffenvs.sim.contact", "leaderboard.*")),
+    Rule("leaderboard/benchmark/scene.py", ("numpy", "mujoco"), ("diffenvs.registry", "diffenvs.sim")),
+    Rule("leaderboard/benchmark/mujoco_c.py", ("numpy", "mujoco"), ("leaderboard.benchmark",)),
+    Rule("leaderboard/benchmark/finite_differences.py", ("numpy", "mujoco"), ("leaderboard.benchmark",)),
+    Rule("leaderboard/benchmark/mjx.py", ("numpy", "mujoco", "jax"), ("leaderboard.benchmark",)),
+    Rule("leaderboard/benchmark/newton.py", ("numpy", "warp", "newton"), ("leaderboard.benchmark",)),
+    Rule("leaderboard/benchmark/*", ("matplotlib",), ("agents.*", "leaderboard.*")),
     Rule(
         "leaderboard/*",
         ("gymnasium", "matplotlib", "numpy", "scipy", "tyro"),
         ("diffenvs", "diffenvs.*", "agents.*", "leaderboard.*"),
     ),
+    Rule(RUNS_LEADERBOARD, ("tyro",), ("leaderboard.benchmark.run",)),
     Rule("scripts/*", ("*",), ("diffenvs", "diffenvs.*", "agents.*")),
     Rule("tests/*", ("*",), ("*",)),
 )
@@ -211,7 +226,7 @@ def test_no_import_runs_in_a_circle():
 def test_nothing_imports_tests_scripts_or_leaderboard():
     for file in sources(ROOT):
         folder = file.partition("/")[0]
-        if folder not in ("leaderboard", "tests"):
+        if folder not in ("leaderboard", "tests") and file != RUNS_LEADERBOARD:
             assert not packages(file) & {"leaderboard", "scripts", "tests"} - {folder}, file
 
 
@@ -234,10 +249,11 @@ def test_dependencies_are_declared():
     extras = project["optional-dependencies"]
     core = declared(project["dependencies"])
     leaderboard = core | declared(extras["leaderboard"])
+    extra = leaderboard | declared(extras["bench"])
     for folder, known in (("diffenvs", core), ("agents", leaderboard), ("leaderboard", leaderboard)):
         for file in sources(ROOT):
             if file.startswith(f"{folder}/"):
-                wanted = packages(file) - (WHEN_NEEDED.get(file, set()) & leaderboard)
+                wanted = packages(file) - (WHEN_NEEDED.get(file, set()) & extra)
                 unknown = wanted - set(sys.stdlib_module_names) - set(OURS) - known
                 assert not unknown, f"{file} imports {unknown}, which pyproject.toml does not declare"
 
