@@ -78,7 +78,7 @@ class _Window:
         self._parameters = simulator.default_parameters()
         self._targets = targets.requires_grad_()
         program = simulator.program
-        for seed in (program.qpos_bar[-1], program.qvel_bar[-1]):
+        for seed in (program.outputs_bar.qpos, program.outputs_bar.qvel):
             seed.fill_(1.0)
 
     @torch.no_grad()
