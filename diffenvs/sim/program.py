@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 import warp as wp
 
+from diffenvs.sim.announce import announced
 from diffenvs.sim.contact.law import ContactLaw
 from diffenvs.sim.exchange import Port, groups_of
 from diffenvs.sim.launches import Launches
@@ -23,6 +24,9 @@ from diffenvs.sim.workspace import Field
 
 # [bytes] of scratch that a thread goes through at a time: half of a core's second-level cache
 _SCRATCH = 2**19
+
+# [s] kernels from the cache are there before; those to be compiled take longer
+_PATIENCE = 1.0
 
 
 class Program:
@@ -130,7 +134,8 @@ class Program:
 
     def _run(self, key: str, record) -> None:
         if key not in self._graphs:
-            with self._warp:
+            line = f"diffenvs: compiling {self.law.name} contact in {self.precision.name}, once; Warp keeps the result"
+            with self._warp, announced(line, after=_PATIENCE):
                 self._graphs[key] = [
                     self._capture([command for part in parts for command in record(part)]) for parts in self._parts
                 ]
