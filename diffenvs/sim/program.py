@@ -7,6 +7,7 @@ these three keeps other threads out meanwhile.
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import ClassVar
 
 import numpy as np
@@ -152,7 +153,11 @@ class Program:
 
     def _capture(self, commands: list) -> wp.Graph:
         """The launches as one call."""
-        with wp.ScopedCapture(device=self.device, force_module_load=False) as capture:
+        with ExitStack() as stack:
+            if self.device != "cpu":
+                # CUDA captures on any stream but its default one; the graph then runs on the stream of its caller
+                stack.enter_context(wp.ScopedStream(wp.Stream(self.device)))
+            capture = stack.enter_context(wp.ScopedCapture(device=self.device, force_module_load=False))
             for command in commands:
                 command.launch()
         return capture.graph
