@@ -189,14 +189,17 @@ def _interval_sentence(groups: Groups, stochastic: bool) -> tuple[str, ...]:
     return (f"{sentence}{', '.join(parts)}.",) if parts else ()
 
 
+# what soft-trained policies do in the hard law differs most from seed to seed
+_OWN_SEEDS = {"soft": tuple(range(8)), "smoothed": tuple(range(5))}
+
 CONTACT_MODELS = Experiment(
     name="contact-models",
     title="SHAC on Task A under soft, hard and smoothed contact (Table 1 of Schwarke et al. 2025)",
-    entries=(_entry("soft", 0.9, 12.0), _entry("hard", 0.16, 4.0), _entry("smoothed", 0.16, 4.0)),
+    entries=(_entry("soft", 0.18, 5.0), _entry("hard", 0.1, 4.0), _entry("smoothed", 0.1, 4.0)),
     presets=(
         Preset("smoke", seeds=(0,), iterations=3, episodes=4, num_envs=8, kept=False),
         Preset("quick", seeds=(0,), iterations=400, episodes=100),
-        Preset("seeds", (0, 1, 2), iterations=400, episodes=100, own_seeds={"smoothed": tuple(range(5))}),
+        Preset("seeds", (0, 1, 2), iterations=400, episodes=100, own_seeds=_OWN_SEEDS),
         Preset("paper", seeds=tuple(range(10)), iterations=1000, episodes=100),
     ),
     tabulate=tabulate,
