@@ -6,10 +6,11 @@ and w_jk = weight(d_k), first the normal part, then the tangential one, whose u_
 from p_j = -R_jj^-1 c_j, and p_j <- weight(d_j) p_j after the last sweep. A law is its weight over the penetration
 depth d: a step (hard) or a sigmoid (smoothed).
 
-R_jj = G_jj + RIDGE tr(G_jj) 1, r_n = 1 / R_nn and r_t = (tr R_tt^4)^(-1/4), a smooth bound, within 19 %, of the inverse
-of the largest eigenvalue. These steps are the largest that are sure to converge for a contact that sticks, in any unit
-of mass and for a contact that can move along one or two directions only. The paper's single step
-r = 1 / (1 + sum_k det G_jk) is neither: it adds kg^-3 to a pure number, and is 1 wherever G_jj has no inverse.
+R_jj = G_jj + RIDGE tr(G_jj) 1, r_t = (tr R_tt^4)^(-1/4), a smooth bound, within 19 %, of the inverse of the largest
+eigenvalue, and r_n = (R_nn^2 + mu^2 |R_nt|^2)^(-1/2). With 1 / R_nn the sweeps of a slipping contact, whose p_t follows
+p_n, would run away where mu |R_nt| > R_nn, and their gradient with them: on that ANYmal does not learn to walk.
+These steps serve any unit of mass, and a contact that can move along one or two directions only. The paper's single
+step r = 1 / (1 + sum_k det G_jk) does neither: it adds kg^-3 to a pure number, and is 1 where G_jj has no inverse.
 The solution of the sweeps is the same.
 
 The adjoint runs the sweeps backwards from the stored value of every impulse before every update, so it is the
@@ -52,16 +53,17 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
         return positive / (x + real(1.0) - positive)
 
     @wp.func
-    def steps(r: mat33) -> vec2:
+    def steps(r: mat33, mu: real) -> vec2:
         """r_t and r_n; zero where the contact cannot move that way: its velocity is zero whatever the impulse."""
         xx = r[0, 0] * r[0, 0] + r[0, 1] * r[0, 1]
         xy = r[0, 1] * (r[0, 0] + r[1, 1])
         yy = r[0, 1] * r[0, 1] + r[1, 1] * r[1, 1]
         largest = wp.sqrt(wp.sqrt(xx * xx + real(2.0) * xy * xy + yy * yy))
-        return vec2(reciprocal(largest), reciprocal(r[2, 2]))
+        lever2 = mu * mu * (r[0, 2] * r[0, 2] + r[1, 2] * r[1, 2])
+        return vec2(reciprocal(largest), reciprocal(wp.sqrt(r[2, 2] * r[2, 2] + lever2)))
 
     @wp.func
-    def steps_adjoint(r: mat33, step: vec2, step_bar: vec2) -> mat33:
+    def steps_adjoint(r: mat33, mu: real, step: vec2, step_bar: vec2) -> mat33:
         """With T = R_tt: d (tr T^4)^(1/4) / dT = T^3 (tr T^4)^(-3/4)."""
         # scaled one factor at a time: fifth powers leave the range of float32
         x = r[0, 0] * step[0]
@@ -72,9 +74,18 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
         yy = y * y + z * z
         t = -step_bar[0] * step[0] * step[0]
         txy = t * (x * xy + y * yy)
+        # scaled likewise
         n = -step_bar[1] * step[1] * step[1]
+        s = n * mu * mu * step[1]
         zero = real(0.0)
-        return mat33(t * (x * xx + y * xy), txy, zero, txy, t * (y * xy + z * yy), zero, zero, zero, n)
+        xx_bar = t * (x * xx + y * xy)
+        yy_bar = t * (y * xy + z * yy)
+        return mat33(xx_bar, txy, s * r[0, 2], txy, yy_bar, s * r[1, 2], zero, zero, n * step[1] * r[2, 2])
+
+    @wp.func
+    def steps_adjoint_friction(r: mat33, mu: real, step: vec2, step_bar: vec2) -> real:
+        lever2 = (r[0, 2] * step[1]) * (r[0, 2] * step[1]) + (r[1, 2] * step[1]) * (r[1, 2] * step[1])
+        return -step_bar[1] * step[1] * mu * lever2
 
     @wp.func
     def proposal(p: vec3, u: vec3, block: mat33, step: vec2) -> vec3:
@@ -143,7 +154,7 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
         for j in range(ncontact):
             scale[w, j] = weight(depth[w, j], coefficients)
             block = ridged(delassus[w, j, j])
-            relaxation[w, j] = steps(block)
+            relaxation[w, j] = steps(block, friction[w])
             raw[w, j] = (wp.inverse(block) * free_velocity[w, j]) * (-included(depth[w, j]))
         for i in range(sweeps):
             for j in range(ncontact):
@@ -229,7 +240,10 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
             block = ridged(delassus[w, j, j])
             y = (wp.transpose(wp.inverse(block)) * raw_bar[w, j]) * included(depth[w, j])
             free_velocity_bar[w, j] = free_velocity_bar[w, j] - y
-            block_bar = steps_adjoint(block, relaxation[w, j], relaxation_bar[w, j]) - wp.outer(y, raw[w, j])
+            size = relaxation[w, j]
+            size_bar = relaxation_bar[w, j]
+            mu_bar = mu_bar + steps_adjoint_friction(block, mu, size, size_bar)
+            block_bar = steps_adjoint(block, mu, size, size_bar) - wp.outer(y, raw[w, j])
             delassus_bar[w, j, j] = delassus_bar[w, j, j] + ridged_adjoint(block_bar)
             depth_bar[w, j] = scale_bar[w, j] * slope(depth[w, j], coefficients)
         friction_bar[w] = friction_bar[w] + mu_bar
