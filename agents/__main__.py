@@ -82,10 +82,11 @@ def _train(algorithm: str, arguments: list[str]) -> int:
         ranks = launched(os.environ)
         options = _parse(algorithm, arguments, ranks)
         ranks.share(options.settings.num_envs)
+        device = ranks.place(options.run.device)
     except (ValueError, TypeError, OSError) as error:
         return _refuse(str(error), aloud=ranks.speaks)
     try:
-        with ranks.joined(options.run.device) as together:
+        with ranks.joined(device) as together:
             try:
                 training = prepare(algorithm, options.run, options.settings, together)
             except (ValueError, TypeError, OSError) as error:

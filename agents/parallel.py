@@ -4,8 +4,8 @@ World i of the whole batch is the same world whatever the number of processes: p
 them, with the seeds and the action noise that they have in one process. What is learned from is gathered in the
 worlds' order or added up over the processes, so parameters differ from those of one process by rounding alone.
 
-An algorithm is given :class:`Alone` or :class:`Ranks` and asks both the same. Every method but ``part``, ``share``
-and ``own`` is a meeting: all ranks call it, in the same order.
+An algorithm is given :class:`Alone` or :class:`Ranks` and asks both the same. Every method but ``part``, ``share``,
+``place`` and ``own`` is a meeting: all ranks call it, in the same order.
 """
 
 from __future__ import annotations
@@ -48,6 +48,10 @@ class Alone:
     def speaks(self) -> bool:
         """Whether this process says what all processes on its machine find."""
         return True
+
+    def place(self, device: str) -> str:
+        """This process's device, of the kind asked for. Raises ValueError when there is none left for it."""
+        return device
 
     @contextmanager
     def joined(self, device: str) -> Iterator[Alone]:
@@ -125,6 +129,13 @@ class Ranks(Alone):
     def speaks(self) -> bool:
         return self.local_rank == 0
 
+    def place(self, device: str) -> str:
+        if not device.startswith("cuda"):
+            return device
+        if not self.local_rank < torch.cuda.device_count():
+            raise ValueError(f"device is {device!r} for {self.local_size} processes: expected a CUDA device for each")
+        return f"cuda:{self.local_rank}"
+
     @contextmanager
     def joined(self, device: str) -> Iterator[Ranks]:
         """The same with its device; in the block the processes can meet, and only the leading one prints.
@@ -133,8 +144,8 @@ class Ranks(Alone):
             LostRank: the others did not come.
         """
         backend = "gloo"
-        if torch.device(device).type == "cuda":
-            backend, device = "nccl", f"cuda:{self.local_rank}"
+        if device.startswith("cuda"):
+            backend = "nccl"
             torch.cuda.set_device(device)
         elif self.local_size == self.size:
             # Gloo listens where the host's name leads, which on one machine is too far and often nowhere.

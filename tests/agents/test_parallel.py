@@ -147,13 +147,20 @@ def test_a_killed_process_ends_the_other_and_the_run_resumes(tmp_path):
     assert_close_runs(alone, out, LATER)
 
 
+REFUSED = {
+    ("--num-envs", "5"): "num_envs is 5: expected a multiple of the 2 processes",
+    ("--device", "cuda"): "device is 'cuda' for 2 processes: expected a CUDA device for each",
+}
+
+
+@pytest.mark.parametrize("options", REFUSED)
 @pytest.mark.parametrize("rank", [0, 1])
-def test_worlds_that_cannot_be_shared_evenly_are_refused_once(tmp_path, monkeypatch, capsys, rank):
+def test_what_two_processes_cannot_do_is_refused_once(tmp_path, monkeypatch, capsys, rank, options):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     for name, value in variables(rank, 1).items():
         monkeypatch.setenv(name, value)
-    assert main(["shac", TOY, "--out", str(tmp_path / "a"), "--num-envs", "5"]) == (0 if rank else 2)
-    sentence = "error: num_envs is 5: expected a multiple of the 2 processes\n"
-    assert capsys.readouterr().err == ("" if rank else sentence)
+    assert main(["shac", TOY, "--out", str(tmp_path / "a"), *options]) == (0 if rank else 2)
+    assert capsys.readouterr().err == ("" if rank else f"error: {REFUSED[options]}\n")
     assert list(tmp_path.iterdir()) == []
 
 
