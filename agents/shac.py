@@ -212,7 +212,7 @@ class Shac:
         """Fits the critic to the window's returns; ``observations`` (T, N, obs) are those of all worlds.
 
         Every process computes every minibatch: on 512 samples a step takes 0.8 ms, a message between two processes
-        1.3 ms, so sharing the samples made 64 steps 2.5 times slower.
+        1.3 ms, so sharing the samples made 64 steps 2.5 times slower. On 4096 samples both take equally long.
         """
         settings = self.settings
         targets = td_lambda(
