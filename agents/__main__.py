@@ -8,10 +8,13 @@
 ENV is a Gymnasium id such as DiffQuadruped-v0 or DiffAnymal-v0; --help lists a command's options with the
 defaults for that environment. RUN is a folder: config.json, log.jsonl, TensorBoard files and a checkpoint.
 Ctrl-C saves before it stops.
+
+  torchrun --standalone --nproc-per-node=2 -m agents shac ENV ...                 the same in two processes
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +23,7 @@ import tyro
 from tyro.conf import OmitArgPrefixes, Positional
 
 from agents.evaluate import evaluate_run, table
+from agents.parallel import Alone, LostRank, launched
 from agents.ppo import PpoSettings
 from agents.settings import settings_for
 from agents.shac import ShacSettings
@@ -73,19 +77,29 @@ def main(arguments: list[str]) -> int:
 
 
 def _train(algorithm: str, arguments: list[str]) -> int:
+    ranks = Alone()
     try:
-        options = _parse(algorithm, arguments)
-        training = prepare(algorithm, options.run, options.settings)
+        ranks = launched(os.environ)
+        options = _parse(algorithm, arguments, ranks)
+        ranks.share(options.settings.num_envs)
+        device = ranks.place(options.run.device)
     except (ValueError, TypeError, OSError) as error:
-        return _refuse(str(error))
+        return _refuse(str(error), aloud=ranks.speaks)
     try:
-        training.run()
+        with ranks.joined(device) as together:
+            try:
+                training = prepare(algorithm, options.run, options.settings, together)
+            except (ValueError, TypeError, OSError) as error:
+                return _refuse(str(error), aloud=ranks.speaks)
+            training.run()
+    except LostRank as error:
+        return _refuse(str(error))
     except KeyboardInterrupt:
         return 130
     return 0
 
 
-def _parse(algorithm: str, arguments: list[str]) -> _Shac | _Ppo:
+def _parse(algorithm: str, arguments: list[str], ranks: Alone) -> _Shac | _Ppo:
     """Reads the command line twice: first for the environment, whose row gives the defaults of the second.
 
     When resuming, the defaults are those of the run, so that what is not given there stays as it was.
@@ -99,7 +113,7 @@ def _parse(algorithm: str, arguments: list[str]) -> _Shac | _Ppo:
     if first.resume:
         if first.out is None:
             raise ValueError("--resume needs the run folder: --out PATH")
-        saved, settings = resumed(algorithm, first.out)
+        saved, settings = resumed(algorithm, first.out, mend=ranks.leads)
         recorded = {name: saved.card[name] for name in ("contact", "seed", "dtype")}
     return _read(form, algorithm, arguments, form(RunOptions(tyro.MISSING, **recorded), settings))
 
@@ -126,7 +140,14 @@ def _read(form: type, command: str, arguments: list[str], default=None):
     return tyro.cli(OmitArgPrefixes[form], prog=f"python -m agents {command}", args=arguments, **options)
 
 
-def _refuse(sentence: str) -> int:
+def _refuse(sentence: str, *, aloud: bool = True) -> int:
+    """Says why not; returns the exit status.
+
+    A process beside one that says the same leaves the failure to it as well: torchrun ends all at the first that
+    fails, perhaps before another has spoken.
+    """
+    if not aloud:
+        return 0
     print(f"error: {sentence}", file=sys.stderr)
     return 2
 

@@ -33,13 +33,16 @@ class Checkpoint:
 def save(directory: Path, checkpoint: Checkpoint) -> None:
     """Writes both files; whatever moment the process dies at, a complete checkpoint stays."""
     card = json.dumps({"format": FORMAT, **checkpoint.card}, indent=2)
-    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in _leaves(checkpoint.tensors)}
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in leaves(checkpoint.tensors)}
     atomic.replace(directory / TENSORS, lambda path: save_file(tensors, path, metadata={"card": card}))
     atomic.replace_text(directory / CARD, card)
 
 
-def load(directory: Path) -> Checkpoint:
+def load(directory: Path, *, mend: bool = True) -> Checkpoint:
     """Reads a run folder's checkpoint.
+
+    Args:
+        mend: bring the copy for people up to date; one process of a training does.
 
     Raises:
         FileNotFoundError: no checkpoint there.
@@ -64,7 +67,7 @@ def load(directory: Path) -> Checkpoint:
     if card["format"] != FORMAT:
         raise ValueError(f"{path} has checkpoint format {card['format']}: this version reads {FORMAT}")
     copy = directory / CARD
-    if not copy.is_file() or copy.read_text(encoding="utf-8") != text:
+    if mend and (not copy.is_file() or copy.read_text(encoding="utf-8") != text):
         atomic.replace_text(copy, text)
     return Checkpoint(card, tree)
 
@@ -80,13 +83,14 @@ def require_same(path: Path, card: dict, **expected: object) -> None:
             raise ValueError(f"the checkpoint in {path} has {name} {card[name]!r}, not {value!r}")
 
 
-def _leaves(tree: dict, prefix: str = "") -> list[tuple[str, Tensor]]:
-    leaves: list[tuple[str, Tensor]] = []
+def leaves(tree: dict, prefix: str = "") -> list[tuple[str, Tensor]]:
+    """Tensors of nested dictionaries with their names, levels separated by slashes."""
+    found: list[tuple[str, Tensor]] = []
     for name, value in tree.items():
         if "/" in name:
             raise ValueError(f"tensor name {name!r} contains '/', which separates the levels of a checkpoint")
         if isinstance(value, dict):
-            leaves += _leaves(value, f"{prefix}{name}/")
+            found += leaves(value, f"{prefix}{name}/")
         else:
-            leaves.append((prefix + name, value))
-    return leaves
+            found.append((prefix + name, value))
+    return found

@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from agents.parallel import ALONE, Alone
+
 
 def make(env: str, num_envs: int, *, contact: str, device: str, dtype: str, threads: int):
     """A torch vector environment.
@@ -37,13 +39,14 @@ def make(env: str, num_envs: int, *, contact: str, device: str, dtype: str, thre
     return envs
 
 
-def reset(envs, seed: int, *, stagger: bool = False) -> Tensor:
+def reset(envs, seed: int, *, stagger: bool = False, ranks: Alone = ALONE) -> Tensor:
     """Begins all worlds; returns the observations (N, obs).
 
     Every world gets its own well-mixed seed: with seed, seed + 1, ... two runs with neighbouring seeds would
-    share almost all of their worlds.
+    share almost all of their worlds. The worlds are this process's part of all ``ranks``'.
     """
-    seeds = np.random.SeedSequence(seed).generate_state(envs.num_envs, np.uint32).tolist()
+    total = envs.num_envs * ranks.size
+    seeds = np.random.SeedSequence(seed).generate_state(total, np.uint32)[ranks.part(total)].tolist()
     observation, _ = envs.reset(seed=seeds, options={"stagger": stagger})
     return observation
 

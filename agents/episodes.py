@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from agents.parallel import Alone
+
 
 @dataclass(frozen=True)
 class Window:
@@ -23,6 +25,12 @@ class Window:
         """The record of a finished rollout."""
         flags = rollout.terminated, rollout.truncated, rollout.nonfinite
         return cls(rollout.rewards.detach(), *flags, rollout.metrics)
+
+    def of_all(self, ranks: Alone) -> Window:
+        """The record of all processes' worlds, from that of this one's."""
+        own = [self.rewards, self.terminated, self.truncated, self.nonfinite, *self.metrics.values()]
+        rewards, terminated, truncated, nonfinite, *metrics = ranks.gather_each(own, 1)
+        return Window(rewards, terminated, truncated, nonfinite, dict(zip(self.metrics, metrics, strict=True)))
 
 
 class EpisodeStatistics:

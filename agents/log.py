@@ -52,6 +52,19 @@ class TrainingLog:
         self._bar.set_postfix({k: f"{v:.3g}" for k, v in shown.items() if v is not None}, refresh=False)
 
 
+class Silence:
+    """Takes the lines of a process that keeps no log."""
+
+    def __enter__(self) -> Silence:
+        return self
+
+    def __exit__(self, *_) -> None:
+        pass
+
+    def write(self, line: dict) -> None:
+        """Does nothing."""
+
+
 def truncate(path: Path, iteration: int) -> None:
     """Keeps the lines up to ``iteration``; a line cut short by a kill goes too."""
     if not path.exists():

@@ -20,6 +20,7 @@ from agents.episodes import Window
 from agents.networks import Actor, Critic
 from agents.normalize import Normalizer
 from agents.optimizer import Adam
+from agents.parallel import ALONE, Alone
 from agents.returns import gae
 
 
@@ -90,6 +91,7 @@ class Ppo:
         observation, action: widths of the spaces.
         seed: of the initial weights, the action noise and the order of the minibatches.
         dtype, device: of the networks; those of the environment.
+        ranks: the processes that train it together, each on its part of the worlds.
     """
 
     name = "ppo"
@@ -104,8 +106,10 @@ class Ppo:
         seed: int,
         dtype: torch.dtype = torch.float32,
         device: torch.device | str = "cpu",
+        ranks: Alone = ALONE,
     ) -> None:
         self.settings = settings
+        self.ranks = ranks
         self.generator = torch.Generator(device).manual_seed(seed)
         options = {
             "layer_norm": settings.layer_norm,
@@ -144,10 +148,10 @@ class Ppo:
         rolled = time.perf_counter()
 
         window = Window.of(rollout)
-        samples = self._samples(window, rollout, torch.stack(means), noise)
-        numbers = self._learn(samples)
-        self.normalizer.update(rollout.observations)
-        return window, {
+        observations = self.ranks.gather(rollout.observations, 1)
+        numbers = self._learn(self._samples(window, rollout, observations, torch.stack(means), noise))
+        self.normalizer.update(observations)
+        return window.of_all(self.ranks), {
             **numbers,
             "std": float(self.actor.log_std.detach().exp().mean()),
             "learning_rate": self.learning_rate,
@@ -174,11 +178,16 @@ class Ppo:
         self.learning_rate = float(state["learning_rate"])
 
     @torch.no_grad()
-    def _samples(self, window: Window, rollout, means: Tensor, noise: Tensor) -> tuple[Tensor, ...]:
-        """Per sample: observation, action, its mean and log-probability, return, advantage."""
+    def _samples(
+        self, window: Window, rollout, observations: Tensor, means: Tensor, noise: Tensor
+    ) -> tuple[Tensor, ...]:
+        """Per sample of all worlds: observation, action, its mean and log-probability, return, advantage.
+
+        ``observations`` (T, N, obs) are those of all worlds, the other arguments this process's.
+        """
         settings = self.settings
-        observations = self.normalizer(rollout.observations)
-        values = self.critic(observations)
+        observations = self.normalizer(observations)
+        values = self.critic(observations[:, self.ranks.part(observations.shape[1])])
         next_values = self.critic(self.normalizer(rollout.final_observations))
         advantages = gae(
             window.rewards,
@@ -189,16 +198,15 @@ class Ppo:
             settings.gamma,
             settings.lam,
         )
-        if not bool(torch.isfinite(advantages).all()):
-            raise FloatingPointError("advantages are not finite, although no world was flagged as such")
         log_std = self.actor.log_std.detach()
         # The sample before the environment clips it: the ratio needs the probability of what was drawn.
         actions = torch.addcmul(means, log_std.exp(), noise)
-        returns = advantages + values
+        own = (actions, means, log_probability(actions, means, log_std), advantages + values, advantages)
+        *columns, advantages = self.ranks.gather_each(own, 1)
+        if not bool(torch.isfinite(advantages).all()):
+            raise FloatingPointError("advantages are not finite, although no world was flagged as such")
         advantages = (advantages - advantages.mean()) / (advantages.std(correction=0) + 1e-8)
-        log_probabilities = log_probability(actions, means, log_std)
-        columns = (observations, actions, means, log_probabilities, returns, advantages)
-        return tuple(column.flatten(0, 1) for column in columns)
+        return tuple(column.flatten(0, 1) for column in (observations, *columns, advantages))
 
     def _learn(self, samples: tuple[Tensor, ...]) -> dict[str, float]:
         settings = self.settings
@@ -208,21 +216,24 @@ class Ppo:
             order = torch.randperm(len(samples[0]), generator=self.generator, device=samples[0].device)
             squares = 0.0
             for batch in order.chunk(settings.minibatches):
+                part = batch[self.ranks.part(len(batch))]
                 observation, action, old_mean, old_log_prob, target, advantage = (
-                    column.index_select(0, batch) for column in samples
+                    column.index_select(0, part) for column in samples
                 )
                 mean, log_std = self.actor(observation), self.actor.log_std
                 self._adapt(mean.detach(), log_std.detach(), old_mean, old_log_std)
 
                 ratio = (log_probability(action, mean, log_std) - old_log_prob).exp()
                 clipped = ratio.clamp(1.0 - settings.ratio_clip, 1.0 + settings.ratio_clip)
-                surrogate = -torch.minimum(ratio * advantage, clipped * advantage).mean()
-                value_loss = functional.mse_loss(self.critic(observation), target)
-                entropy = (log_std + 0.5 * math.log(2.0 * math.pi * math.e)).sum()
+                # Sums over this process's part, divided by the whole: added up they are the means.
+                surrogate = -torch.minimum(ratio * advantage, clipped * advantage).sum() / len(batch)
+                value_loss = functional.mse_loss(self.critic(observation), target, reduction="sum") / len(batch)
+                entropy = (log_std + 0.5 * math.log(2.0 * math.pi * math.e)).sum() * (len(part) / len(batch))
 
                 self.optimizer.zero()
                 loss = surrogate + settings.value_weight * value_loss - settings.entropy_weight * entropy
                 loss.backward()
+                self.ranks.add(self.optimizer.gradients)
                 norms.append(float(self.optimizer.clip(settings.grad_clip)))
                 # A gradient that is not finite is dropped, not repaired: no part of it can be trusted.
                 if math.isfinite(norms[-1]):
@@ -233,7 +244,7 @@ class Ppo:
         return {
             "grad_norm": sum(norms) / len(norms),
             "skipped": skipped,
-            "value_loss": squares / len(samples[0]),
+            "value_loss": self.ranks.total(squares) / len(samples[0]),
         }
 
     @torch.no_grad()
@@ -241,17 +252,19 @@ class Ppo:
         """Changes the learning rate by a factor of 1.5 when the divergence is off its aim by one of 2."""
         settings = self.settings
         moved = ((2.0 * old_log_std).exp() + (old_mean - mean) ** 2) / (2.0 * (2.0 * log_std).exp())
-        kl = float((log_std - old_log_std + moved - 0.5).sum(-1).mean())
+        kl = self.ranks.mean((log_std - old_log_std + moved - 0.5).sum(-1))
         low, high = settings.lr_range
         if kl > 2.0 * settings.desired_kl:
             self.learning_rate = max(low, self.learning_rate / 1.5)
         elif 0.0 < kl < 0.5 * settings.desired_kl:
             self.learning_rate = min(high, self.learning_rate * 1.5)
 
-    def _noise(self, *shape: int) -> Tensor:
-        """Unit normal numbers (*shape, nu)."""
-        like = self.actor.log_std
-        return torch.randn(*shape, len(like), generator=self.generator, dtype=like.dtype, device=like.device)
+    def _noise(self, steps: int, worlds: int) -> Tensor:
+        """Unit normal numbers (steps, worlds, nu) of this process's worlds, out of those drawn for all."""
+        like, total = self.actor.log_std, worlds * self.ranks.size
+        shape = (steps, total, len(like))
+        noise = torch.randn(shape, generator=self.generator, dtype=like.dtype, device=like.device)
+        return noise[:, self.ranks.part(total)]
 
     def _parts(self) -> dict:
         return {

@@ -20,6 +20,7 @@ from agents.episodes import Window
 from agents.networks import Actor, Critic
 from agents.normalize import Normalizer
 from agents.optimizer import Adam, flatten
+from agents.parallel import ALONE, Alone
 from agents.regression import ValueRegression
 from agents.returns import td_lambda
 from agents.schedule import Decay, learning_rate
@@ -98,6 +99,7 @@ class Shac:
         observation, action: widths of the spaces.
         seed: of the initial weights, the action noise and the order of the minibatches.
         dtype, device: of the networks; those of the environment.
+        ranks: the processes that train it together, each on its part of the worlds.
     """
 
     name = "shac"
@@ -112,8 +114,10 @@ class Shac:
         seed: int,
         dtype: torch.dtype = torch.float32,
         device: torch.device | str = "cpu",
+        ranks: Alone = ALONE,
     ) -> None:
         self.settings = settings
+        self.ranks = ranks
         self.generator = torch.Generator(device).manual_seed(seed)
         options = {
             "layer_norm": settings.layer_norm,
@@ -150,13 +154,16 @@ class Shac:
         with envs.unwrapped.rollout(settings.horizon) as rollout:
             for t in range(settings.horizon):
                 rollout.step(self.actor(self.normalizer(rollout.obs), noise[t]))
-            loss = -rollout.discounted_return(settings.gamma, value=self.value) / settings.horizon
+            # This process's part of the mean over all worlds.
+            parts = settings.horizon * self.ranks.size
+            loss = -rollout.discounted_return(settings.gamma, value=self.value) / parts
         rolled = time.perf_counter()
 
         self.actor_optimizer.zero()
         dropped = getattr(envs.unwrapped, "nonfinite_gradients", 0)
         loss.backward()
         dropped = getattr(envs.unwrapped, "nonfinite_gradients", 0) - dropped
+        self.ranks.add(self.actor_optimizer.gradients)
         grad_norm = float(self.actor_optimizer.clip(settings.actor_clip))
         # A gradient that is not finite is dropped, not repaired: no part of it can be trusted.
         finite = math.isfinite(grad_norm)
@@ -165,12 +172,13 @@ class Shac:
         differentiated = time.perf_counter()
 
         window = Window.of(rollout)
-        value_loss = self._fit_critic(window, rollout, critic_lr)
-        self.normalizer.update(rollout.observations)
-        return window, {
+        observations = self.ranks.gather(rollout.observations, 1)
+        value_loss = self._fit_critic(window, rollout, observations, critic_lr)
+        self.normalizer.update(observations)
+        return window.of_all(self.ranks), {
             "grad_norm": grad_norm,
             "skipped": int(not finite),
-            "nonfinite_gradients": dropped,
+            "nonfinite_gradients": int(self.ranks.total(dropped)),
             "value_loss": value_loss,
             "std": float(self.actor.log_std.detach().exp().mean()),
             "learning_rate": actor_lr,
@@ -200,7 +208,12 @@ class Shac:
         self.generator.set_state(state["generator"])
 
     @torch.no_grad()
-    def _fit_critic(self, window: Window, rollout, critic_lr: float) -> float:
+    def _fit_critic(self, window: Window, rollout, observations: Tensor, critic_lr: float) -> float:
+        """Fits the critic to the window's returns; ``observations`` (T, N, obs) are those of all worlds.
+
+        Every process computes every minibatch: on 512 samples a step takes 0.8 ms, a message between two processes
+        1.3 ms, so sharing the samples made 64 steps 2.5 times slower. On 4096 samples both take equally long.
+        """
         settings = self.settings
         targets = td_lambda(
             window.rewards,
@@ -210,17 +223,18 @@ class Shac:
             settings.gamma,
             settings.lam,
         )
+        targets = self.ranks.gather(targets, 1)
         if not bool(torch.isfinite(targets).all()):
             raise FloatingPointError("value targets are not finite, although no world was flagged as such")
-        observations = self.normalizer(rollout.observations.detach())
         value_loss = self.regression.fit(
-            observations.flatten(0, 1),
+            self.normalizer(observations).flatten(0, 1),
             targets.flatten(),
             passes=settings.critic_passes,
             minibatches=settings.critic_minibatches,
             learning_rate=critic_lr,
             generator=self.generator,
         )
+        self.ranks.follow(self.critic_optimizer.values)  # machines may differ in the last bit
         self.target_values.lerp_(self.critic_optimizer.values, 1.0 - settings.target_alpha)
         return value_loss
 
@@ -237,10 +251,12 @@ class Shac:
             ),
         )  # fmt: skip
 
-    def _noise(self, *shape: int) -> Tensor:
-        """Unit normal numbers (*shape, nu)."""
-        like = self.actor.log_std
-        return torch.randn(*shape, len(like), generator=self.generator, dtype=like.dtype, device=like.device)
+    def _noise(self, steps: int, worlds: int) -> Tensor:
+        """Unit normal numbers (steps, worlds, nu) of this process's worlds, out of those drawn for all."""
+        like, total = self.actor.log_std, worlds * self.ranks.size
+        shape = (steps, total, len(like))
+        noise = torch.randn(shape, generator=self.generator, dtype=like.dtype, device=like.device)
+        return noise[:, self.ranks.part(total)]
 
     def _parts(self) -> dict:
         return {

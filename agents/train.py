@@ -19,7 +19,8 @@ from tyro.conf import Positional
 from agents import atomic, checkpoint, environment, provenance
 from agents.checkpoint import Checkpoint
 from agents.episodes import EpisodeStatistics, Window
-from agents.log import TrainingLog
+from agents.log import Silence, TrainingLog
+from agents.parallel import Alone
 from agents.ppo import Ppo, PpoSettings
 from agents.settings import settings_for, too_few_worlds
 from agents.shac import Shac, ShacSettings
@@ -48,7 +49,7 @@ class RunOptions:
     network_threads: int = 1
     """CPU threads of the networks; small ones are fastest on one."""
     device: str = "cpu"
-    """Device of worlds and networks."""
+    """Device of worlds and networks; under torchrun "cuda" is one device a process."""
     dtype: Literal["float32", "float64"] = "float32"
     """Precision of worlds and networks."""
     until: int | None = None
@@ -67,11 +68,13 @@ def train_ppo(env: str, *, settings: PpoSettings | None = None, **options: Any) 
     return prepare("ppo", RunOptions(env, **options), settings).run()
 
 
-def prepare(algorithm: str, options: RunOptions, settings: Any = None) -> Training:
+def prepare(algorithm: str, options: RunOptions, settings: Any = None, ranks: Alone | None = None) -> Training:
     """Checks everything, makes environment and agent, loads the checkpoint to resume from.
 
     Args:
-        settings: None for those of the run being resumed, or of the environment's row.
+        settings: None for those of the run being resumed, or of the environment's row; ``num_envs`` counts the
+            worlds of all processes.
+        ranks: the processes that train together, joined; None for this one alone.
 
     Raises:
         ValueError: bad options or settings, or a checkpoint of another run. FileNotFoundError: nothing to
@@ -80,40 +83,43 @@ def prepare(algorithm: str, options: RunOptions, settings: Any = None) -> Traini
     """
     name = f"{options.env.split(':')[-1]}-{algorithm}-{options.contact}-{options.seed}"
     directory = options.out or Path("runs") / name
+    ranks = ranks or Alone(device=options.device)
     if directory.exists() and not directory.is_dir():
         raise FileExistsError(f"{directory} is a file: choose another --out")
     if options.resume:
-        saved, used = resumed(algorithm, directory)
+        saved, used = resumed(algorithm, directory, mend=ranks.leads)
         settings = settings or used
         _require_same_run(directory, saved.card, options, settings, used)
     else:
         if (directory / checkpoint.TENSORS).exists():
             raise FileExistsError(f"{directory} holds a run: continue it by --resume or choose another --out")
         saved, settings = None, settings or settings_for(algorithm, options.env)
-    if doubt := too_few_worlds(algorithm, options.env, settings.num_envs):
+    share = ranks.share(settings.num_envs)
+    doubt = too_few_worlds(algorithm, options.env, settings.num_envs)
+    if doubt and ranks.leads:
         warnings.warn(doubt, stacklevel=2)
     environment.use_threads(options.network_threads)
     envs = environment.make(
         options.env,
-        settings.num_envs,
+        share,
         contact=options.contact,
-        device=options.device,
+        device=ranks.device,
         dtype=options.dtype,
         threads=options.threads,
     )
-    training = Training(ALGORITHMS[algorithm], settings, options, envs, directory)
+    training = Training(ALGORITHMS[algorithm], settings, options, envs, directory, ranks)
     if saved is not None:
         training.load(saved)
     return training
 
 
-def resumed(algorithm: str, directory: Path) -> tuple[Checkpoint, Any]:
-    """Checkpoint and settings of the run in a folder.
+def resumed(algorithm: str, directory: Path, *, mend: bool = True) -> tuple[Checkpoint, Any]:
+    """Checkpoint and settings of the run in a folder; ``mend`` as in :func:`agents.checkpoint.load`.
 
     Raises:
         FileNotFoundError: none there. ValueError: it is damaged or of another algorithm.
     """
-    saved = checkpoint.load(directory)
+    saved = checkpoint.load(directory, mend=mend)
     checkpoint.require_same(directory, saved.card, algorithm=algorithm)
     return saved, settings_of(saved.card)
 
@@ -127,22 +133,29 @@ def settings_of(card: dict) -> Any:
 class Training:
     """A training that is ready to run; see :func:`prepare`."""
 
-    def __init__(self, kind: type, settings: Any, options: RunOptions, envs: Any, directory: Path) -> None:
+    def __init__(
+        self, kind: type, settings: Any, options: RunOptions, envs: Any, directory: Path, ranks: Alone
+    ) -> None:
         self.settings = settings
         self.options = options
         self.envs = envs
         self.directory = directory
+        self.ranks = ranks
         torch.manual_seed(options.seed)  # for environments that draw from torch's own stream
-        observation = environment.reset(envs, options.seed, stagger=settings.stagger)
+        observation = environment.reset(envs, options.seed, stagger=settings.stagger, ranks=ranks)
+        ranks.whole(envs.unwrapped.state_dict(), envs.num_envs)  # refuses now what no checkpoint could hold
         self.agent = kind(
             settings,
             *environment.widths(envs),
             seed=options.seed,
             dtype=observation.dtype,
             device=observation.device,
+            ranks=ranks,
         )
+        for _, tensor in checkpoint.leaves(self.agent.state_dict()):
+            ranks.follow(tensor)  # machines may differ in the last bit of what they make of a seed
         self.episodes = EpisodeStatistics(
-            envs.num_envs, partial=settings.stagger, dtype=observation.dtype, device=observation.device
+            settings.num_envs, partial=settings.stagger, dtype=observation.dtype, device=observation.device
         )
         self.iteration = 0
         self.seconds = 0.0
@@ -162,20 +175,22 @@ class Training:
         """
         until = self.options.until
         last = self.settings.iterations if until is None else min(self.settings.iterations, until)
-        self.directory.mkdir(parents=True, exist_ok=True)
-        self._record_config()
         total = self.settings.iterations
+        if self.ranks.leads:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._record_config()
         print(f"{self.agent.name} on {self.options.env}, {self.options.contact} contact: {self.directory}")
         print(f"iterations {self.iteration} to {last} of {total}")
         saved = time.monotonic()
-        with StopRequest() as stop, TrainingLog(self.directory, self.iteration, total) as log:
-            while self.iteration < last and stop.signal is None:
+        with StopRequest() as stop, self._open_log() as log:
+            while self.iteration < last and not self._stops(stop):
                 started = time.perf_counter()
                 window, numbers = self.agent.update(self.envs, self.iteration)
                 self.episodes.update(window)
                 self.iteration += 1
                 log.write(self._line(window, numbers, time.perf_counter() - started))
-                if time.monotonic() - saved > 60.0 * self.options.checkpoint_minutes:
+                # Clocks differ and a checkpoint takes all processes: the first whose time is up decides.
+                if self.ranks.largest(time.monotonic() - saved > 60.0 * self.options.checkpoint_minutes):
                     self.save()
                     saved = time.monotonic()
             self.save()
@@ -195,22 +210,35 @@ class Training:
         tensors = {
             "agent": self.agent.state_dict(),
             "episodes": self.episodes.state_dict(),
-            "env": self.envs.unwrapped.state_dict(),
+            "env": self.ranks.whole(self.envs.unwrapped.state_dict(), self.envs.num_envs),
             "torch": {"rng": torch.get_rng_state()},
         }
-        checkpoint.save(self.directory, Checkpoint(card, tensors))
+        if self.ranks.leads:
+            checkpoint.save(self.directory, Checkpoint(card, tensors))
+        self.ranks.meet()  # whoever returns finds it written
 
     def load(self, saved: Checkpoint) -> None:
         """Continues from a checkpoint and says where."""
         self.agent.load_state_dict(saved.tensors["agent"])
         self.episodes.load_state_dict(saved.tensors["episodes"])
-        self.envs.unwrapped.load_state_dict(saved.tensors["env"])
+        self.envs.unwrapped.load_state_dict(self.ranks.own(saved.tensors["env"]))
         torch.set_rng_state(saved.tensors["torch"]["rng"])
         self.iteration = saved.card["iteration"]
         self.seconds = saved.card["seconds"]
         self.counters = dict(saved.card["counters"])
         file = self.directory / checkpoint.TENSORS
         print(f"resuming {file}: iteration {self.iteration}, step {self.samples}")
+
+    def _open_log(self) -> TrainingLog | Silence:
+        if not self.ranks.leads:
+            return Silence()
+        return TrainingLog(self.directory, self.iteration, self.settings.iterations)
+
+    def _stops(self, stop: StopRequest) -> bool:
+        """Whether any process was asked to stop; then all are, after the same iteration."""
+        if asked := self.ranks.largest(stop.signal or 0):
+            stop.signal = asked
+        return bool(asked)
 
     def _line(self, window: Window, numbers: dict[str, float], seconds: float) -> dict:
         episode_return, length = self.episodes.means()
@@ -254,10 +282,11 @@ class Training:
         made_with = provenance.describe()
         if self.iteration and path.exists():
             config = json.loads(path.read_text(encoding="utf-8"))
-            config["resumed"] = [*config.get("resumed", []), {"iteration": self.iteration, **made_with}]
+            continued = {"iteration": self.iteration, "processes": self.ranks.size, **made_with}
+            config["resumed"] = [*config.get("resumed", []), continued]
         else:
             options = self.options
-            place = {"device": options.device, "threads": options.threads}
+            place = {"device": options.device, "threads": options.threads, "processes": self.ranks.size}
             config = self._identity() | place | {"network_threads": options.network_threads} | made_with
         atomic.replace_text(path, json.dumps(config | {"settings": asdict(self.settings)}, indent=2))
 

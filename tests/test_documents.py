@@ -44,10 +44,13 @@ HERE = {
     "python -m agents shac DiffAnymal-v0 --contact smoothed --seed 0 --out runs/b": SMALL,
     "python -m agents ppo DiffQuadruped-v0 --contact smoothed --seed 0 --out runs/c": SMALL,
     "python -m agents shac DiffQuadruped-v0 --contact smoothed --seed 0 --out runs/a --resume": SMALL,
+    "torchrun --standalone --nproc-per-node=2 -m agents shac DiffQuadruped-v0 --out runs/d": SMALL,
     "python scripts/check_gradients.py DiffQuadruped-v0 --contact hard soft smoothed --out runs/gradients": (
         *("--horizon", "2", "--worlds", "2", "--directions", "1"),
     ),
 }
+# first word of a command -> how the tests run it with their own interpreter
+PROGRAMS = {"python": (sys.executable,), "torchrun": (sys.executable, "-m", "torch.distributed.run")}
 
 
 def blocks(language: str) -> list[str]:
@@ -82,10 +85,9 @@ def test_training_commands(tmp_path):
     written = [command for command in commands() if command in HERE]
     for command in written:
         parts = shlex.split(command)
-        assert parts[0] == "python"
         arguments = [str(tmp_path / part) if part.startswith("runs/") else part for part in parts[1:]]
         done = subprocess.run(
-            [sys.executable, *arguments, *HERE[command]],
+            [*PROGRAMS[parts[0]], *arguments, *HERE[command]],
             cwd=ROOT,
             capture_output=True,
             text=True,

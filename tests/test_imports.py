@@ -214,6 +214,13 @@ def test_only_the_bridge_sees_warp_and_torch():
     assert both in ([], ["diffenvs/bridge.py"])
 
 
+def test_only_one_file_talks_to_other_processes():
+    named = {
+        file: [name for name in imports(ROOT, file) if name.startswith("torch.distributed")] for file in sources(ROOT)
+    }
+    assert [file for file, names in named.items() if names] == ["agents/parallel.py"]
+
+
 def packages(file: str) -> set[str]:
     """Top names of what a file imports."""
     return {name.partition(".")[0] for name in imports(ROOT, file)}

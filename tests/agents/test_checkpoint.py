@@ -24,7 +24,7 @@ def sample(iteration=1):
 
 
 def flat(tree):
-    return dict(checkpoint._leaves(tree))
+    return dict(checkpoint.leaves(tree))
 
 
 def test_round_trip(tmp_path):

@@ -33,7 +33,7 @@ def curve(directory: Path) -> list[dict]:
 
 
 def tensors(directory: Path) -> dict[str, torch.Tensor]:
-    return dict(checkpoint._leaves(checkpoint.load(directory).tensors))
+    return dict(checkpoint.leaves(checkpoint.load(directory).tensors))
 
 
 def assert_same_run(one: Path, other: Path) -> None:

@@ -207,5 +207,35 @@ class Brittle(PointMass):
         return torch.where(broken[:, None], torch.full_like(after, torch.nan), after)
 
 
-for toy in (PointMass, Clock, Endless, Cliff, LinearQuadratic, Brittle):
+class Scattered(PointMass):
+    """A point mass whose worlds begin by their own seed and age alone, so that processes can share them."""
+
+    def initial(self, n: int) -> Tensor:
+        begun = self.seeds * 0.6180339887 + self.restarts * 0.7548776662
+        places = torch.tensor([1.0, 1.7320508, 2.2360680, 2.6457513], dtype=torch.float64)
+        return (2.0 * (begun[:, None] * places).frac() - 1.0).to(self.dtype)
+
+    def reset(self, *, seed=None, options=None):
+        self.seeds, self.restarts = torch.tensor(seed), torch.zeros(self.num_envs, dtype=torch.int64)
+        super().reset(seed=seed, options=options)
+        if (options or {}).get("stagger"):
+            self.elapsed = self.seeds % self.limit
+        return self.observation, {}
+
+    def advance(self, action: Tensor):
+        self.restarts = self.restarts + 1
+        observation, reward, terminated, truncated, *rest = super().advance(action)
+        self.restarts = self.restarts - (~(terminated | truncated)).to(torch.int64)
+        return observation, reward, terminated, truncated, *rest
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {name: getattr(self, name) for name in ("state", "elapsed", "seeds", "restarts")}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value.clone())
+        self.observation = self.observe(self.state)
+
+
+for toy in (PointMass, Clock, Endless, Cliff, LinearQuadratic, Brittle, Scattered):
     gym.register(f"{toy.__name__}-v0", vector_entry_point=toy)
