@@ -48,7 +48,7 @@ def test_several_seeds_give_mean_and_deviation_over_seeds():
 def test_laws_may_have_different_seeds():
     records = [made_up(run.entry.name, run.seed) for run in runs(CONTACT_MODELS, CONTACT_MODELS.preset("seeds"))]
     first = tabulate(records)[0]
-    assert "seeds 0, 1, 2 (soft, hard) and 0, 1, 2, 3, 4 (smoothed), 100 episodes" in first.notes[0]
+    assert "seeds 0, 1, 2, 3, 4 (soft, smoothed) and 0, 1, 2 (hard), 100 episodes" in first.notes[0]
     # 1950 to 1990: mean 1970, deviation sqrt(250)
     assert rows(first)["smoothed"]["return, own law"] == "1970 ± 16"
     assert rows(first)["hard"]["return, own law"] == "1910 ± 10"
@@ -143,8 +143,8 @@ def test_presets_are_the_scales_they_claim():
     assert {run.iterations for run in seeds} == {400}
     names = [run.name for run in seeds]
     assert names[:3] == ["soft-0", "hard-0", "smoothed-0"]
-    assert names[-2:] == ["smoothed-3", "smoothed-4"]
-    assert len(names) == len(set(names)) == 3 + 3 + 5
+    assert names[-4:] == ["soft-3", "smoothed-3", "soft-4", "smoothed-4"]
+    assert len(names) == len(set(names)) == 5 + 3 + 5
 
 
 def test_unknown_names_are_answered_with_the_known_ones():
