@@ -92,6 +92,8 @@ def _train(algorithm: str, arguments: list[str]) -> int:
             except (ValueError, TypeError, OSError) as error:
                 return _refuse(str(error), aloud=ranks.speaks)
             training.run()
+            if options.run.judge and ranks.leads:
+                print(table(evaluate_run(training.directory, None, options.run.judge, threads=options.run.threads)))
     except LostRank as error:
         return _refuse(str(error))
     except KeyboardInterrupt:

@@ -6,6 +6,7 @@ The algorithm is one ``update`` an iteration; everything here is the same for al
 from __future__ import annotations
 
 import json
+import math
 import time
 import warnings
 from dataclasses import asdict, dataclass, replace
@@ -54,8 +55,18 @@ class RunOptions:
     """Precision of worlds and networks."""
     until: int | None = None
     """Stop with a checkpoint after this iteration; schedules still run to the full number."""
+    target: float | None = None
+    """Stop with a checkpoint once the last episodes of all worlds, whose mean is logged as the return, reach this."""
+    judge: int = 0
+    """Episodes in which the policy is judged after training, as `evaluate` does it; 0 for none."""
     checkpoint_minutes: float = 3.0
     """Minutes between checkpoints."""
+
+    def __post_init__(self) -> None:
+        if self.target is not None and math.isnan(self.target):
+            raise ValueError("target is nan in RunOptions: expected a return")
+        if self.judge < 0:
+            raise ValueError(f"judge is {self.judge} in RunOptions: expected a number of episodes, 0 for none")
 
 
 def train_shac(env: str, *, settings: ShacSettings | None = None, **options: Any) -> Path:
@@ -188,7 +199,10 @@ class Training:
                 window, numbers = self.agent.update(self.envs, self.iteration)
                 self.episodes.update(window)
                 self.iteration += 1
-                log.write(self._line(window, numbers, time.perf_counter() - started))
+                line = self._line(window, numbers, time.perf_counter() - started)
+                log.write(line)
+                if self._arrives(line["return"]):
+                    break
                 # Clocks differ and a checkpoint takes all processes: the first whose time is up decides.
                 if self.ranks.largest(time.monotonic() - saved > 60.0 * self.options.checkpoint_minutes):
                     self.save()
@@ -239,6 +253,12 @@ class Training:
         if asked := self.ranks.largest(stop.signal or 0):
             stop.signal = asked
         return bool(asked)
+
+    def _arrives(self, episode_return: float | None) -> bool:
+        """Whether the return that was asked for is there."""
+        target = self.options.target
+        there = target is not None and episode_return is not None and episode_return >= target
+        return bool(self.ranks.largest(there))
 
     def _line(self, window: Window, numbers: dict[str, float], seconds: float) -> dict:
         episode_return, length = self.episodes.means()

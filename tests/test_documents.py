@@ -48,6 +48,9 @@ HERE = {
     "python scripts/check_gradients.py DiffQuadruped-v0 --contact hard soft smoothed --out runs/gradients": (
         *("--horizon", "2", "--worlds", "2", "--directions", "1"),
     ),
+    "python scripts/race.py --out runs/race": (
+        *("--agents", "shac", "--seeds", "0", "--goal.iterations", "1", "--goal.episodes", "1"),
+    ),
 }
 # first word of a command -> how the tests run it with their own interpreter
 PROGRAMS = {"python": (sys.executable,), "torchrun": (sys.executable, "-m", "torch.distributed.run")}

@@ -23,6 +23,7 @@ WHEN_NEEDED = {
 }
 # the only file outside of the leaderboard that runs a part of it
 RUNS_LEADERBOARD = "scripts/benchmark.py"
+RUNS_RACE = "scripts/race.py"
 # distribution -> module, where they differ
 MODULES = {"warp-lang": "warp"}
 
@@ -108,6 +109,7 @@ RULES = (
         ("diffenvs", "diffenvs.*", "agents.*", "leaderboard.*"),
     ),
     Rule(RUNS_LEADERBOARD, ("tyro",), ("leaderboard.benchmark.run",)),
+    Rule(RUNS_RACE, ("tyro",), ("leaderboard.benchmark.race",)),
     Rule("scripts/*", ("*",), ("diffenvs", "diffenvs.*", "agents.*")),
     Rule("tests/*", ("*",), ("*",)),
 )
@@ -233,7 +235,7 @@ def test_no_import_runs_in_a_circle():
 def test_nothing_imports_tests_scripts_or_leaderboard():
     for file in sources(ROOT):
         folder = file.partition("/")[0]
-        if folder not in ("leaderboard", "tests") and file != RUNS_LEADERBOARD:
+        if folder not in ("leaderboard", "tests") and file not in (RUNS_LEADERBOARD, RUNS_RACE):
             assert not packages(file) & {"leaderboard", "scripts", "tests"} - {folder}, file
 
 

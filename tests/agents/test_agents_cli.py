@@ -117,3 +117,12 @@ def test_a_signal_saves_and_stops(tmp_path, environment, number, status):
     assert [entry["iteration"] for entry in log.read(out)] == list(range(1, done + 1))
     assert main(["shac", ENV, "--out", str(out), "--resume", "--until", str(done + 1)]) == 0
     assert checkpoint.load(out).card["iteration"] == done + 1
+
+
+def test_training_may_end_with_a_judgement(tmp_path, capsys):
+    out = tmp_path / "a"
+    assert main(["shac", ENV, "--out", str(out), "--iterations", "1", "--judge", "3", *SMALL]) == 0
+    assert "3 episodes, mean action" in capsys.readouterr().out
+    told = (out / "evaluate-smoothed.json").read_text()
+    assert main(["evaluate", str(out), "--episodes", "3"]) == 0
+    assert (out / "evaluate-smoothed.json").read_text() == told

@@ -127,6 +127,26 @@ def test_another_runs_checkpoint_is_refused(tmp_path, changes, message):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_a_target_ends_the_training_at_the_first_iteration_that_shows_it(tmp_path):
+    settings = SMALL["shac"]
+    whole = train_shac(ENV, settings=settings, out=tmp_path / "whole")
+    returns = [line["return"] for line in log.read(whole)]
+    target = max(value for value in returns if value is not None)
+    first = next(i for i, value in enumerate(returns, 1) if value is not None and value >= target)
+    short = train_shac(ENV, settings=settings, out=tmp_path / "short", target=target)
+    assert [line["return"] for line in log.read(short)] == returns[:first]
+    assert checkpoint.load(short).card["iteration"] == first
+
+
+@pytest.mark.parametrize(
+    ("option", "said"), [({"target": float("nan")}, "target is nan"), ({"judge": -1}, "judge is -1")]
+)
+def test_a_target_or_a_number_of_episodes_that_is_none_is_refused(tmp_path, option, said):
+    with pytest.raises(ValueError, match=said):
+        train_shac(ENV, out=tmp_path / "a", **option)
+    assert not (tmp_path / "a").exists()
+
+
 def test_a_run_is_never_overwritten(tmp_path):
     settings = ShacSettings(iterations=1, num_envs=4, horizon=4, **NETWORKS)
     train_shac(ENV, settings=settings, out=tmp_path)
