@@ -6,8 +6,11 @@ these three keeps other threads out meanwhile.
 """
 
 import threading
+import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -72,7 +75,7 @@ class Program:
                 for first, last in zip(*self._bounds(groups, threads), strict=True)
             ]
         self._pool: ThreadPoolExecutor | None = None
-        self._graphs: dict[str, list[wp.Graph]] = {}
+        self._graphs: dict[str, list[Callable[[], object]]] = {}
 
     @property
     def scratch(self) -> Scratch:
@@ -142,22 +145,32 @@ class Program:
                 ]
         graphs = self._graphs[key]
         if len(graphs) == 1:
-            wp.capture_launch(graphs[0])
+            graphs[0]()
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(len(graphs) - 1, thread_name_prefix="diffenvs")
-        pending = [self._pool.submit(wp.capture_launch, graph) for graph in graphs[1:]]
-        wp.capture_launch(graphs[0])
+        pending = [self._pool.submit(graph) for graph in graphs[1:]]
+        graphs[0]()
         for future in pending:
             future.result()
 
-    def _capture(self, commands: list) -> wp.Graph:
-        """The launches as one call."""
-        with ExitStack() as stack:
-            if self.device != "cpu":
-                # CUDA captures on any stream but its default one; the graph then runs on the stream of its caller
-                stack.enter_context(wp.ScopedStream(wp.Stream(self.device)))
-            capture = stack.enter_context(wp.ScopedCapture(device=self.device, force_module_load=False))
-            for command in commands:
-                command.launch()
-        return capture.graph
+    def _capture(self, commands: list) -> Callable[[], object]:
+        """The launches as one call: a graph, or one after the other, with a warning, where it cannot be captured."""
+        try:
+            with ExitStack() as stack:
+                if self.device != "cpu":
+                    # CUDA captures on any stream but its default one; the graph then runs on its caller's stream
+                    stack.enter_context(wp.ScopedStream(wp.Stream(self.device)))
+                capture = stack.enter_context(wp.ScopedCapture(device=self.device, force_module_load=False))
+                for command in commands:
+                    command.launch()
+        except RuntimeError as error:
+            line = f"{self.device}: Warp captured no graph ({error}); every kernel is launched by itself"
+            warnings.warn(line, RuntimeWarning, stacklevel=2)
+            return partial(_launch, commands)
+        return partial(wp.capture_launch, capture.graph)
+
+
+def _launch(commands: list) -> None:
+    for command in commands:
+        command.launch()

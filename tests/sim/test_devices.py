@@ -1,5 +1,7 @@
 """The same physics on every device: values and gradients of a GPU against those of the CPU (A30)."""
 
+import time
+
 import pytest
 import torch
 
@@ -65,3 +67,25 @@ def test_one_free_body_without_contact(device):
     qpos = torch.tensor(model.qpos0)[None].repeat(2, 1)
     qvel = torch.linspace(-1.0, 1.0, 12, dtype=torch.float64).reshape(2, 6)
     assert_alike(device, model, Hard(), (qpos, qvel, torch.zeros(2, 0, dtype=torch.float64)), 0.01, 0.01)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_gpu_takes_sixteen_worlds_as_fast_as_one():
+    """F6: on a GPU the worlds run side by side."""
+
+    def seconds(worlds):
+        model = load_model(ASSETS / "quadruped.xml")
+        sim = Simulator(model, Hard(), worlds, control_timestep=0.01, timestep=0.01, device="cuda")
+        state = [x.float().cuda() for x in states(model, worlds, seed=3)]
+        parameters = sim.default_parameters()
+        times = []
+        for _ in range(20):
+            torch.cuda.synchronize()
+            started = time.perf_counter()
+            sim.simulate(*state, parameters)
+            torch.cuda.synchronize()
+            times.append(time.perf_counter() - started)
+        return min(times)
+
+    assert seconds(16) < 2.0 * seconds(1)
