@@ -81,6 +81,17 @@ def table(name: Name, /, preset: str = "quick", out: Path | None = None) -> None
         print(item.text())
 
 
+def environments(out: Path | None = None) -> None:
+    """Measure what every environment costs, and what random and zero actions earn in it; README.md shows it.
+
+    Args:
+        out: the JSON file; default: leaderboard/results/environments.json.
+    """
+    from leaderboard import documents, environment_facts  # bring the library, seconds to import
+
+    environment_facts.write(documents.FACTS if out is None else out, lambda line: print(line, flush=True))
+
+
 def readme() -> None:
     """Write the generated tables of README.md anew from the results and the library."""
     from leaderboard import documents  # brings the library, seconds to import, which no other command needs
@@ -106,7 +117,7 @@ def folders(chosen: Experiment, preset: Preset, out: Path | None) -> tuple[Path,
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    commands = {"run": run, "table": table, "readme": readme}
+    commands = {"run": run, "table": table, "environments": environments, "readme": readme}
     try:
         tyro.extras.subcommand_cli_from_dict(
             commands, prog="python -m leaderboard", description=__doc__, args=arguments

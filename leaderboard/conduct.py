@@ -19,7 +19,6 @@ from leaderboard.tables import plus_minus
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 RESULTS = CHECKOUT / "leaderboard" / "results"
-MILESTONES = (1000.0, 1500.0, 1800.0, 1900.0)
 # Of an evaluation; the returns of single episodes stay in the run folder.
 KEPT = ("episodes", "seed", "return_mean", "return_std", "return_min", "falls", "nonfinite", "metrics")
 LOCK_SECONDS = 70.0  # a leaderboard that was just killed leaves agents that are still saving
@@ -80,7 +79,7 @@ def record(run: Run, folder: RunFolder) -> Record:
         samples=log[-1]["samples"],
         seconds_per_iteration=seconds_per_iteration(log),
         nonfinite=nonfinite(log) + sum(test["nonfinite"] for test in evaluations.values()),
-        reached=reached(log, MILESTONES),
+        reached=reached(log, run.entry.milestones),
         curve=curve(log, run.entry.metrics),
         evaluations=evaluations,
     )

@@ -6,9 +6,10 @@ from leaderboard.contact_models import CONTACT_MODELS
 from leaderboard.open_settings import OPEN_SETTINGS
 from leaderboard.protocol import Experiment
 from leaderboard.sample_efficiency import SAMPLE_EFFICIENCY
+from leaderboard.suite import SUITE
 from leaderboard.velocity_tracking import VELOCITY_TRACKING
 
-EXPERIMENTS: tuple[Experiment, ...] = (CONTACT_MODELS, SAMPLE_EFFICIENCY, VELOCITY_TRACKING, OPEN_SETTINGS)
+EXPERIMENTS: tuple[Experiment, ...] = (CONTACT_MODELS, SAMPLE_EFFICIENCY, VELOCITY_TRACKING, OPEN_SETTINGS, SUITE)
 
 
 def experiment(name: str) -> Experiment:

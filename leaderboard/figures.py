@@ -20,11 +20,11 @@ COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 GREYS = ("#555555", "#b0b0b0", "#808080")
 
 
-def new_figure(columns: int, *, width: float = 10.0, height: float = 3.8) -> tuple[Figure, list[Axes]]:
-    """A figure [inches] with panels side by side, drawn without any window system."""
-    figure = Figure(figsize=(width, height), layout="constrained")
+def new_figure(columns: int, rows: int = 1, *, width: float = 10.0, height: float = 3.8) -> tuple[Figure, list[Axes]]:
+    """A figure, each row of panels so wide and high [inches], drawn without any window system; panels row by row."""
+    figure = Figure(figsize=(width, rows * height), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(1, columns, squeeze=False)[0]
+    axes = figure.subplots(rows, columns, squeeze=False).flatten()
     for panel in axes:
         panel.spines[["top", "right"]].set_visible(False)
         panel.grid(axis="y", alpha=0.3)

@@ -54,9 +54,9 @@ def falls(outcomes: Results) -> str:
     return f"{fell} of {count}"
 
 
-def first_reached(records: Sequence[Record], milestone: int, quantity: str) -> list[float | None]:
+def first_reached(records: Sequence[Record], milestone: float, quantity: str) -> list[float | None]:
     """Iteration, samples or seconds at which each training first showed that return; None when it never did."""
-    return [record.reached.get(str(milestone), {}).get(quantity) for record in records]
+    return [record.reached.get(f"{milestone:g}", {}).get(quantity) for record in records]
 
 
 def median_or_never(values: Sequence[float | None], show: Callable[[float], str]) -> str:

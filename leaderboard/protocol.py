@@ -35,6 +35,7 @@ class Entry:
     evaluation; they order the runs and foretell the time left, so only their ratios matter.
     metrics: the environment's metrics whose RMS in training is kept with the curve.
     options: further arguments of the training command, such as ("--last-gain", "0.1").
+    milestones: returns whose first showing in training is kept.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Entry:
     evaluation_seconds: float
     metrics: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    milestones: tuple[float, ...] = (1000.0, 1500.0, 1800.0, 1900.0)
 
 
 @dataclass(frozen=True)

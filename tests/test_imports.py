@@ -103,6 +103,7 @@ RULES = (
     Rule("leaderboard/benchmark/mjx.py", ("numpy", "mujoco", "jax"), ("leaderboard.benchmark",)),
     Rule("leaderboard/benchmark/newton.py", ("numpy", "warp", "newton"), ("leaderboard.benchmark",)),
     Rule("leaderboard/benchmark/*", ("matplotlib",), ("agents.*", "leaderboard.*")),
+    Rule("leaderboard/environment_facts.py", ("torch",), ("agents.*", "diffenvs.registry", "leaderboard.*")),
     Rule(
         "leaderboard/*",
         ("gymnasium", "matplotlib", "numpy", "scipy", "tyro"),
