@@ -53,6 +53,11 @@ RULES = (
     # tasks: torch and named facts about the robot
     Rule("diffenvs/random.py", ("torch",), ()),
     Rule("diffenvs/rotation.py", ("torch",), ()),
+    Rule(
+        "diffenvs/randomization.py",
+        ("torch",),
+        ("diffenvs.random", "diffenvs.parameters", "diffenvs.sim.model"),
+    ),
     Rule("diffenvs/start.py", ("torch",), PURE_TORCH),
     Rule("diffenvs/task.py", ("torch",), TASK),
     Rule("diffenvs/envs/*", ("torch",), TASK),
@@ -75,6 +80,7 @@ RULES = (
                 "diffenvs.sim.branches",
                 "diffenvs.bridge",
                 "diffenvs.parameters",
+                "diffenvs.randomization",
                 "diffenvs.envs",
                 "diffenvs.registry",
             ),
