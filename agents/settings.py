@@ -29,6 +29,17 @@ SHAC = MappingProxyType(
             layer_norm=True,
             stagger=True,
         ),
+        # Xu et al. 2022, `cfg/shac` of DiffRL, with LayerNorm as in its networks.
+        "DiffAnt-v0": ShacSettings(iterations=2000, lr_decay="linear", layer_norm=True),
+        "DiffHumanoid-v0": ShacSettings(
+            iterations=2000,
+            lr_decay="linear",
+            critic_lr=5e-4,
+            target_alpha=0.995,
+            actor_hidden=(256, 128),
+            critic_hidden=(128, 128),
+            layer_norm=True,
+        ),
     }
 )
 

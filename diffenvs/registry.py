@@ -5,7 +5,9 @@ from pathlib import Path
 
 import gymnasium as gym
 
+from diffenvs.envs.ant import Ant
 from diffenvs.envs.anymal import Anymal
+from diffenvs.envs.humanoid import Humanoid
 from diffenvs.envs.quadruped import Quadruped
 from diffenvs.task import Task
 
@@ -31,6 +33,8 @@ ENVS = (
         Anymal,
         "ANYmal D follows velocity commands, with pushes, noise and random friction and mass",
     ),
+    Row("DiffAnt-v0", Ant, "DiffRL's ant of 182 kg runs forward"),
+    Row("DiffHumanoid-v0", Humanoid, "DiffRL's humanoid of 41 kg runs forward on two legs"),
 )
 
 

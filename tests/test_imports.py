@@ -59,8 +59,9 @@ RULES = (
         ("diffenvs.random", "diffenvs.parameters", "diffenvs.sim.model"),
     ),
     Rule("diffenvs/start.py", ("torch",), PURE_TORCH),
+    Rule("diffenvs/running.py", ("torch",), TASK),
     Rule("diffenvs/task.py", ("torch",), TASK),
-    Rule("diffenvs/envs/*", ("torch",), TASK),
+    Rule("diffenvs/envs/*", ("torch",), (*TASK, "diffenvs.running")),
     # rendering: MuJoCo, no torch
     Rule(
         "diffenvs/render.py",

@@ -282,6 +282,8 @@ def dynamics_kernel(precision: Precision) -> wp.Kernel:
             effort = actuator_gain[a] * control[w, a] + kp[w, a] * error - kd[w, a] * qvel[w, d]
             wp.atomic_add(bias, w, d, -wp.clamp(effort, -actuator_limit[a], actuator_limit[a]))
 
+        # Joint damping acts at the end of the step, as in MuJoCo: (M + h D) (v+ - v) = J^T p - h (b + D v). At its
+        # start, h D lambda_max(M^-1) < 2 would bound the step.
         for k in range(npair):
             row = pair_row[k]
             col = pair_col[k]
@@ -289,7 +291,7 @@ def dynamics_kernel(precision: Precision) -> wp.Kernel:
                 axis_linear[w, col], momentum_linear[w, row]
             )
             if row == col:
-                mass_matrix[w, k] = entry + armature[w, row]
+                mass_matrix[w, k] = entry + armature[w, row] + real(2.0) * half * damping[w, row]
             else:
                 mass_matrix[w, k] = entry
 
