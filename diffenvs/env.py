@@ -92,7 +92,7 @@ class DiffVecEnv(VectorEnv):
         self.device = read_device(device)
         self.dtype = read_dtype(dtype)
 
-        self.model = load_model(registry.locate(kind.asset))
+        self.model = load_model(registry.locate(kind.asset), limits=kind.limits)
         self.task = kind(self.model, config, dtype=self.dtype, device=self.device)
         self.simulator = Simulator(
             self.model,

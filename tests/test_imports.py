@@ -46,6 +46,7 @@ RULES = (
     Rule("diffenvs/sim/load.py", ("numpy", "mujoco"), ("diffenvs.sim",)),
     Rule("diffenvs/sim/scene.py", ("numpy", "mujoco"), ("diffenvs.sim",)),
     Rule("diffenvs/sim/unsupported.py", ("numpy", "mujoco"), ("diffenvs.sim",)),
+    Rule("diffenvs/sim/contact_points.py", ("numpy", "mujoco"), ("diffenvs.sim",)),
     Rule("diffenvs/sim/*", ("numpy", "warp"), ("diffenvs.sim",)),
     # the seam
     Rule("diffenvs/bridge.py", ("warp", "torch"), ("diffenvs.sim", "diffenvs.parameters")),

@@ -74,6 +74,7 @@ class Anymal(task.Task):
     """Follow velocity commands."""
 
     asset = "anymal_d.xml"
+    limits = False
     max_episode_steps = 1000
     observation_size = 49
 

@@ -47,6 +47,7 @@ class Quadruped(task.Task):
     """Walk forward at 1 m/s."""
 
     asset = "quadruped.xml"
+    limits = False
     max_episode_steps = 1000
     observation_size = 49
 

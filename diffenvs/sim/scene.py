@@ -32,7 +32,7 @@ def mujoco_model(
     spec = mujoco.MjSpec.from_string(model.xml)
     robot = spec.compile()
     for geom in spec.geoms:
-        touches = element_name(robot, mujoco.mjtObj.mjOBJ_GEOM, geom.id) in model.contact_name
+        touches = element_name(robot, mujoco.mjtObj.mjOBJ_GEOM, geom.id) in model.contact_geom
         geom.contype, geom.conaffinity = 0, int(touches)
         if touches:
             geom.friction, geom.condim = [friction, 0.0, 0.0], 3
