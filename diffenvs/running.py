@@ -19,8 +19,6 @@ class Runner(task.Task):
     share of a motor's largest torque. Subclass and give `asset`, `reward_terms` and the defaults of `Config`.
     """
 
-    limits = True
-
     @dataclass(frozen=True)
     class Config(task.Config):
         """fallen_height [m] of the base ends an episode.
