@@ -24,8 +24,8 @@ class Runner(task.Task):
         """fallen_height [m] of the base ends an episode.
 
         Start: base height uniform in start_height [m], tilt about a random axis with each component of the rotation
-        vector within +-start_tilt [rad], joints +-start_joint [rad] about the home pose, all velocities +-start_speed
-        [m/s, rad/s].
+        vector within +-start_tilt [rad], joints +-start_joint [rad] about the home pose and within their limits, all
+        velocities +-start_speed [m/s, rad/s].
         """
 
         control_timestep: float = 1.0 / 60.0
@@ -39,14 +39,16 @@ class Runner(task.Task):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self._home = self.tensor(self.model.home)
+        self._low, self._high = (self.tensor(self.model.dof_range[6:, side]) for side in (0, 1))
         self.observation_size = 13 + 3 * self.action_size
 
     def initial(self, random: Draws, n: int) -> State:
-        """Home pose with noise in height, tilt, joints and velocities."""
+        """Home pose with noise in height, tilt, joints and velocities; no joint begins beyond its limits."""
         config = self.config
         height = random.uniform(*config.start_height, 1)
         noise = {"tilt": config.start_tilt, "joint": config.start_joint, "speed": config.start_speed}
-        return self.begin(*noisy_home(random, self._home, height, **noise, nv=self.model.nv))
+        qpos, qvel = noisy_home(random, self._home, height, **noise, nv=self.model.nv)
+        return self.begin(torch.cat((qpos[:, :7], qpos[:, 7:].clamp(self._low, self._high)), -1), qvel)
 
     def observe(self, state: State) -> Tensor:
         """Height, attitude, velocities of the base, joint positions, scaled joint velocities, the two cosines, the

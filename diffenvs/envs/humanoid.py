@@ -43,7 +43,7 @@ Differences from DiffRL
   acts at all times, is part of the joints' damping. Density 1000 kg/m^3 makes the same 40.84 kg.
 * A start has the torso at 1.35 m +- 0.05 m above x = y = 0 (DiffRL: +-0.1 m along all axes, with the feet up to 4 cm
   in the ground), tilted by a rotation vector of components within +-0.075 rad (DiffRL: up to 7.5 degrees about a
-  random axis).
+  random axis). Knees begin no further than their limits, 2 degrees beyond straight.
 * A world whose numbers are not finite is ended and counted; no gradient is replaced (DiffRL replaces NaN by 0).
 """
 
