@@ -33,9 +33,11 @@ Differences from DiffRL
 * z is up, quaternions are w x y z, velocities MuJoCo's: the angular one in torso axes (DiffRL: world axes).
 * Its target 10 km ahead is the direction +x itself.
 * Contact is one of the laws here, plastic or of other springs (DiffRL: springs of 4e4 N/m); friction 0.75 as there.
-* Joint limits are unilateral constraints (DiffRL: springs of 1e3 N m/rad). The damping of its limits, which there
-  acts at all times, is part of the joints' damping, 1 + 10 N m s/rad, as the same density of 1000 kg/m^3 makes the
-  same 182 kg.
+* Joint limits are unilateral constraints (DiffRL: springs of 1e3 N m/rad). At 30 degrees a quarter of the weight bends
+  an ankle with 218 N m, more than its motor's 200: DiffRL's springs give way by 12 degrees, and a collapsed ant sinks
+  until its episode ends. Firm limits at 30 degrees would bear it for the rest of the episode, out of reach of any
+  gradient, so the ankles' range begins at 15 degrees here. The damping of its limits, which there acts at all times,
+  is part of the joints' damping, 1 + 10 N m s/rad, as the same density of 1000 kg/m^3 makes the same 182 kg.
 * A start has the torso at 0.75 m +- 0.1 m above x = y = 0 (DiffRL scatters x and y too, which nothing observes),
   tilted by a rotation vector of components within +-0.075 rad (DiffRL: up to 7.5 degrees about a random axis).
 """

@@ -187,6 +187,15 @@ def test_an_episode_ends_where_diffrls_does(env_id, limit):
     assert env.task.terminated(env.state.replace(qpos=qpos)).tolist() == [False, True, True]
 
 
+def test_an_ant_that_is_told_nothing_collapses_and_ends():
+    """As DiffRL's does: its ankles' limits do not bear it above the height that ends an episode."""
+    env = make("DiffAnt-v0", 4, autoreset_mode="Disabled")
+    assert math.sin(env.model.dof_range[7, 0]) * 0.4 * math.sqrt(2.0) + 0.08 < env.task.config.fallen_height
+    for _ in range(150):
+        _, _, terminated, *_ = env.step(torch.zeros(4, 8))
+    assert terminated.all()
+
+
 def test_starts_are_spread_as_documented(runner):
     env = make(runner, 1000)
     state, home = env.state, torch.tensor(env.model.home)
