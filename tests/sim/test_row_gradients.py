@@ -71,10 +71,8 @@ def test_every_input_and_parameter_of_three_steps(law):
         error = directional_error(
             lambda value, name=name: loss({**values, name: value}), values[name], gradient, directions=3, seed=1
         )
-        # a difference of which one side touches one point more or less proves nothing: hard and soft contact have kinks
-        allowed = 1.0 if law == "smoothed" else 0.9
-        print(f"{law}, {name}: {error.max():.1e}, {(error < 1e-6).double().mean():.2f} below 1e-6")
-        assert float((error < 1e-6).double().mean()) >= allowed
+        print(f"{law}, {name}: {error.max():.1e}")
+        assert float(error.max()) < 1e-6, name
 
 
 @pytest.mark.parametrize("shape", SHAPES)
