@@ -55,8 +55,9 @@ RULES = (
     Rule("diffenvs/random.py", ("torch",), ()),
     Rule("diffenvs/rotation.py", ("torch",), ()),
     Rule("diffenvs/start.py", ("torch",), PURE_TORCH),
+    Rule("diffenvs/planar.py", ("torch",), TASK),
     Rule("diffenvs/task.py", ("torch",), TASK),
-    Rule("diffenvs/envs/*", ("torch",), TASK),
+    Rule("diffenvs/envs/*", ("torch",), (*TASK, "diffenvs.planar")),
     # rendering: MuJoCo, no torch
     Rule(
         "diffenvs/render.py",
