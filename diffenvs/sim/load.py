@@ -153,9 +153,8 @@ def _lumped_inertia(m: mujoco.MjModel, carrier: int) -> tuple[float, np.ndarray,
 def _dofs(m: mujoco.MjModel) -> dict[str, object]:
     """Properties of the degrees of freedom."""
     span = np.tile([-np.inf, np.inf], (m.nv, 1))
-    for joint in range(m.njnt):
-        if m.jnt_limited[joint] and not disabled(m, "LIMIT"):
-            span[m.jnt_dofadr[joint]] = m.jnt_range[joint]
+    for joint in _ranged(m):
+        span[m.jnt_dofadr[joint]] = m.jnt_range[joint]
     return {
         "dof_link": m.dof_jntid.copy(),
         "dof_parent": m.dof_parentid.copy(),
@@ -212,13 +211,15 @@ def _drive_speed(m: mujoco.MjModel) -> np.ndarray:
     return np.broadcast_to(m.numeric_data[start : start + size], m.nu)
 
 
+def _ranged(m: mujoco.MjModel) -> list[int]:
+    """Joints with a range that is not disabled."""
+    off = disabled(m, "LIMIT") or disabled(m, "CONSTRAINT")
+    return [] if off else np.flatnonzero(m.jnt_limited).tolist()
+
+
 def _limits(m: mujoco.MjModel, chosen: bool | Sequence[str]) -> dict[str, object]:
     """The joints that stop at the ends of their range."""
-    ranged = {
-        element_name(m, mujoco.mjtObj.mjOBJ_JOINT, j): j
-        for j in range(m.njnt)
-        if m.jnt_limited[j] and not disabled(m, "LIMIT") and not disabled(m, "CONSTRAINT")
-    }
+    ranged = {element_name(m, mujoco.mjtObj.mjOBJ_JOINT, joint): joint for joint in _ranged(m)}
     if isinstance(chosen, bool | np.bool_):
         names = list(ranged) if chosen else []
     else:

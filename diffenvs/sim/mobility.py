@@ -4,6 +4,7 @@ import numpy as np
 
 from diffenvs.sim.contact import ContactLaw
 from diffenvs.sim.equations import Equations, equations_of_motion
+from diffenvs.sim.faces import faces
 from diffenvs.sim.model import Model
 from diffenvs.sim.precision import Precision
 
@@ -11,15 +12,30 @@ from diffenvs.sim.precision import Precision
 def lightest_feet(model: Model, law: ContactLaw, precision: Precision, device: str = "cpu") -> tuple[float, float]:
     """Effective masses [kg] at home of the contact points where they are easiest to move: any way, along the ground.
 
-    One over the largest eigenvalue of the Delassus matrix J M^-1 J^T of all feet, infinite without feet. The first
+    One over the largest eigenvalue of the Delassus matrix J M^-1 J^T of the feet, infinite without feet. The first
     takes all directions, because legs bend and bases tilt, and hardly depends on the pose; the second horizontal ones.
+    All geoms are taken to touch, each with the face of its points that is easiest to move: the floor meets no two faces
+    of a geom at once, unless it is pressed in as deep as it is thick.
     """
     if model.ncontact == 0:
         return float("inf"), float("inf")
     at = _at_home(model, law, precision, device)
-    moved = (at.jacobian[0, :, :directions].reshape(-1, model.nv) for directions in (3, 2))
-    every_way, along_the_ground = (_lightest(jacobian, at.mass_matrix[0]) for jacobian in moved)
+    every_way, along_the_ground = (_lightest_faces(model, at, directions) for directions in (3, 2))
     return every_way, along_the_ground
+
+
+def _lightest_faces(model: Model, at: Equations, directions: int) -> float:
+    geoms, chosen = np.array(model.contact_geom), []
+    for geom in dict.fromkeys(model.contact_geom):
+        points = np.flatnonzero(geoms == geom)
+        touching = [points[face] for face in faces(model.contact_pos[points])] if len(points) > 1 else [points]
+        chosen.append(min(touching, key=lambda face: _lightest(_motion(at, face, directions), at.mass_matrix[0])))
+    return _lightest(_motion(at, np.concatenate(chosen), directions), at.mass_matrix[0])
+
+
+def _motion(at: Equations, points: np.ndarray, directions: int) -> np.ndarray:
+    """Rows of the Jacobian, (n, nv), of some points along the first ``directions`` axes."""
+    return at.jacobian[0, points, :directions].reshape(-1, at.jacobian.shape[-1])
 
 
 def lightest_limits(model: Model, law: ContactLaw, precision: Precision, device: str = "cpu") -> float:
