@@ -60,9 +60,10 @@ RULES = (
         ("diffenvs.random", "diffenvs.parameters", "diffenvs.sim.model"),
     ),
     Rule("diffenvs/start.py", ("torch",), PURE_TORCH),
+    Rule("diffenvs/planar.py", ("torch",), TASK),
     Rule("diffenvs/running.py", ("torch",), TASK),
     Rule("diffenvs/task.py", ("torch",), TASK),
-    Rule("diffenvs/envs/*", ("torch",), (*TASK, "diffenvs.running")),
+    Rule("diffenvs/envs/*", ("torch",), (*TASK, "diffenvs.planar", "diffenvs.running")),
     # rendering: MuJoCo, no torch
     Rule(
         "diffenvs/render.py",
