@@ -121,7 +121,9 @@ def lives(env_id, mode, num_envs=2):
     shown = [env.reset(seed=4)[0]]
     ends = []
     for _ in range(15):
-        obs, reward, terminated, truncated, info = env.step(random.uniform(-1, 1, env.action_space.shape).astype(np.float32))
+        obs, reward, terminated, truncated, info = env.step(
+            random.uniform(-1, 1, env.action_space.shape).astype(np.float32)
+        )
         shown += [obs, reward.astype(np.float32), terminated, truncated]
         if "final_obs" in info:
             ends += [info["final_obs"][i].astype(np.float32) for i in np.flatnonzero(info["_final_obs"])]
