@@ -1,12 +1,12 @@
 """From joint space to contact space and back, with adjoints written by hand.
 
-For laws that solve for impulses.
-``condense``: factor the mass matrix and form, per contact, the velocity at the step's start J v, the velocity that
-the contact would have at the step's end without impulses c = J (v - h M^-1 b), and the Delassus matrix
+For laws that solve for impulses. A row is a contact or a joint limit.
+``condense``: factor the mass matrix and form, per row, the velocity at the step's start J v, the velocity that
+it would have at the step's end without impulses c = J (v - h M^-1 b), and the Delassus matrix
 G = J M^-1 J^T in 3x3 blocks (Schwarke et al. 2025, Eq. 9-11, with the sign of c corrected).
 ``apply``: v+ = v + M^-1 (J^T p - h b) (Eq. 15).
 
-With M = L^T D L, everything is written in X = L^-T J^T, which is as sparse as the path from the contact to the
+With M = L^T D L, everything is written in X = L^-T J^T, which is as sparse as the path from the row to the
 root, and q = L^-T b: G = X^T D^-1 X, M^-1 J^T p = L^-1 D^-1 X p.
 """
 

@@ -2,8 +2,8 @@
 
 A plane touches a convex shape first at one of its extreme points. A sphere and a capsule are balls about one and two
 centres, boxes and meshes have corners; all of these are exact. A cylinder's rims are not: `RIM` points stand for a
-circle, so that a cylinder on its side rests on edges between them, up to r (1 - cos(pi / RIM)) = 7.6 % of its radius r
-lower than a round one, and rolls over corners. Between two of its points, a rim is that much too high.
+circle, so that a cylinder touches up to r (1 - cos(pi / RIM)) = 7.6 % of its radius r late, and on its side rolls over
+corners like a prism.
 """
 
 from dataclasses import dataclass

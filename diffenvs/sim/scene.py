@@ -12,8 +12,9 @@ def mujoco_model(
 ) -> mujoco.MjModel:
     """The compiled MuJoCo model of a robot: what `Model` holds, on a floor, to look at or to compare with.
 
-    The contact spheres touch the floor (a plane z = 0 named "ground") and nothing else; friction cones are
-    elliptic, with an impratio of 100. A light and the camera "scene_camera" follow the centre of mass.
+    The geoms with contact touch the floor (a plane z = 0 named "ground") and nothing else; friction cones are
+    elliptic, with an impratio of 100. A light and the camera "scene_camera" follow the centre of mass. Joints stop
+    at the ranges of the MJCF, whether the model has limits there or not.
 
     Args:
         model: the robot. Its XML must be self-contained (no mesh or include files).

@@ -21,7 +21,7 @@ def body(shape: str, joints: str = "<freejoint/>") -> str:
 EVERYTHING = f"""<mujoco model="everything"><compiler angle="radian"/><option gravity="0 0 -9.81"/>
   <asset>{WEDGE}</asset><default><joint damping=".1" armature=".02"/></default><worldbody>
   <body name="trunk" pos="0 0 .3"><freejoint/><geom type="box" size=".2 .15 .1" mass="3"/>
-    <geom type="sphere" size=".05" pos="0 0 .15" mass=".2"/>
+    <geom type="sphere" size=".1" pos="0 0 .15" mass=".2"/>
     <body name="arm" pos=".25 0 0"><joint name="shoulder" axis="0 1 0" range="-.4 .6"/>
       <geom type="capsule" size=".04" fromto="0 0 0 .3 0 0" mass=".5"/>
       <body name="hand" pos=".3 0 0"><joint name="reach" type="slide" axis="1 0 0" range="-.05 .1"/>

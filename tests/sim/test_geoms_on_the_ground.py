@@ -1,5 +1,6 @@
 """What pen and paper say about bodies that lie, stand, drop and tip on several points."""
 
+import dataclasses
 import math
 
 import mujoco
@@ -41,41 +42,73 @@ def energy(m, qpos, qvel):
 
 
 def test_a_lying_capsule_carries_its_weight_on_two_ends():
-    """m g h in a step, in equal shares; the friction is none."""
-    sim, parameters = simulation(body("capsule"), Hard(), 1, 0.01)
-    qpos, qvel = run(sim, parameters, *placed(0.05), 1)
-    impulse = sim.contact_impulses()[0]
-    expected = tensor([0.0, 0.0, 0.5 * 3.0 * G * 0.01]).expand(2, 3)
-    torch.testing.assert_close(impulse, expected, rtol=0, atol=1e-9)
-    assert qvel.abs().max() < 1e-9
-    torch.testing.assert_close(qpos, placed(0.05)[0], rtol=0, atol=1e-10)
+    """m g h in a step, in equal shares; the friction of the two ends cancels."""
+    sim, parameters = simulation(body("capsule"), Hard(sweeps=50), 1, 0.01)
+    # touching, whichever way the last digit is rounded
+    start = placed(0.05 - 1e-9)
+    qpos, qvel = run(sim, parameters, *start, 1)
+    impulse, share = sim.contact_impulses()[0], 0.5 * 3.0 * G * 0.01
+    torch.testing.assert_close(impulse[:, 2], tensor(share, share), rtol=0, atol=1e-6)
+    torch.testing.assert_close(impulse.sum(0)[:2], tensor(0.0, 0.0), rtol=0, atol=1e-6)
+    assert qvel.abs().max() < 1e-6
+    torch.testing.assert_close(qpos, start[0], rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("law", CONTACT)
-def test_every_shape_stands_as_deep_as_its_law_says(shape, law):
-    """After a second at rest: nothing under hard contact; m g / (n k) on n springs; ln(1 + kappa g h t) / kappa, whatever
-    the number of points. The contacts carry the weight."""
+def test_a_shape_on_a_rail_falls_and_stands_as_its_law_says(shape, law):
+    """On a vertical rail, m = 3 kg on n points that are all as deep (d, at mid-step): every velocity and impulse of the
+    second that follows the drop. With f = v - g h:
+    hard:     v+ = 0 where d >= 0, else f
+    soft:     v+ = f + n h (k d - k_d min(v, 0)) / m where d >= 0
+    smoothed: every point solves m (f + v_others) + p = 0 where the others take part by s = sigmoid(kappa d), so that
+              (1 + (n - 1) s) p = -m f and v+ = f + n s p / m, none of it where f > 0.
+    """
+    h, m, dropped = STEP[law], 3.0, 0.02
+    # a rim of eight points, of which each moves as all do, wants many sweeps
+    value = LAWS[law] if law == "soft" else dataclasses.replace(LAWS[law], sweeps=400)
+    height, _ = STAND[shape]
+    sim, parameters = simulation(body(shape, '<joint type="slide" axis="0 0 1"/>'), value, 1, h)
+    # the joint's zero is at one metre
+    z, v = tensor([height + dropped - 1.0]), tensor([0.0])
+    touching = int((sim.feet(z, parameters)[0, :, 2] - parameters.contact_radius[0] < dropped + 1e-6).sum())
+    gap, speed = dropped, 0.0
+    # MuJoCo keeps the corners of a mesh in single precision
+    tolerance = 1e-6 if shape == "mesh" else 1e-9
+    for _ in range(round(1.0 / h)):
+        z, v = run(sim, parameters, z, v, 1)
+        depth, free = -(gap + 0.5 * h * speed), speed - G * h
+        after = free
+        if law == "hard":
+            after = free if depth < 0.0 else max(free, 0.0)
+        elif law == "soft" and depth >= 0.0:
+            after = free + touching * h * (1.2e4 * depth - 30.0 * min(speed, 0.0)) / m
+        elif law == "smoothed":
+            s = 1.0 / (1.0 + math.exp(-300.0 * depth))
+            after = free - touching * s * min(free, 0.0) / (1.0 + (touching - 1) * s)
+        gap, speed = gap + 0.5 * h * (speed + after), after
+        assert float(v) == pytest.approx(speed, abs=tolerance)
+        assert float(sim.contact_impulses()[0, :, 2].sum()) == pytest.approx(m * (after - free), abs=10 * tolerance)
+    assert float(z) == pytest.approx(height + gap - 1.0, abs=tolerance)
+    assert gap < 0.0
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("law", CONTACT)
+def test_a_free_shape_stays_where_it_stands(shape, law):
+    """For two seconds, with ten sweeps: upright, and no deeper than its law lets a single point sink.
+
+    Ten sweeps are few for the eight points of a rim: a cylinder wobbles by a degree. With fifty it stands still.
+    """
     h = STEP[law]
     height, quaternion = STAND[shape]
     sim, parameters = simulation(body(shape), LAWS[law], 1, h)
-    touching = int(
-        (sim.feet(placed(height, quaternion)[0], parameters)[0, :, 2] - parameters.contact_radius < 1e-6).sum()
-    )
-    qpos, qvel = run(sim, parameters, *placed(height, quaternion), round(1.0 / h) - 1)
-    total = torch.zeros(3, dtype=torch.float64)
-    before = qvel[0, 2]
-    qpos, qvel = run(sim, parameters, qpos, qvel, 1)
-    total = sim.contact_impulses()[0].sum(0)
-    sunk = height - float(qpos[0, 2])
-    if law == "hard":
-        assert abs(sunk) < 1e-3
-    elif law == "soft":
-        # the damper has let it swing less and less
-        assert sunk == pytest.approx(3.0 * G / (touching * 1.2e4), rel=0.2)
-    else:
-        assert sunk == pytest.approx(math.log(1.0 + 300.0 * G * h * 1.0) / 300.0, rel=0.05)
-    assert float(total[2]) == pytest.approx(3.0 * (G * h + float(qvel[0, 2] - before)), rel=1e-9)
+    qpos, qvel = run(sim, parameters, *placed(height - 1e-6, quaternion), round(2.0 / h))
+    upright = torch.linalg.vector_norm(qpos[0, 3:] - tensor(quaternion))
+    sinks = {"hard": 1e-3, "soft": 3.0 * G / 1.2e4, "smoothed": math.log(1.0 + 300.0 * G * h * 2.0) / 300.0}[law]
+    print(f"{shape}, {law}: {height - float(qpos[0, 2]):.6f} m down, {upright:.6f} askew, {qvel.abs().max():.6f}")
+    assert -1e-5 < height - float(qpos[0, 2]) < 1.2 * sinks
+    assert upright < 0.02
     assert qvel.abs().max() < 0.02
 
 
@@ -119,13 +152,11 @@ def test_a_box_on_its_edge_tips_to_the_side_that_it_leans_to(law):
 
 @pytest.mark.parametrize("law", CONTACT)
 def test_a_cylinder_rolls_over_its_points(law):
-    """On its side it rests on four, r cos(pi / 8) high; pushed gently it rocks and stays, where a round one rolls away."""
-    quaternion = (math.sqrt(0.5), math.sqrt(0.5), 0.0, 0.0)
+    """On its side it rests on four, r cos(pi / 8) high; pushed gently it stays, where a round one rolls away."""
     sim, parameters = simulation(body("cylinder"), LAWS[law], 1, STEP[law])
-    turn = math.pi / 8
-    spin = (math.cos(turn / 2), 0.0, 0.0, math.sin(turn / 2))
     quaternion = np.zeros(4)
-    mujoco.mju_mulQuat(quaternion, np.array([math.sqrt(0.5), math.sqrt(0.5), 0.0, 0.0]), np.array(spin))
+    lying, turned = np.array([1.0, 1.0, 0.0, 0.0]) / math.sqrt(2.0), math.pi / 8
+    mujoco.mju_mulQuat(quaternion, lying, np.array([math.cos(turned / 2), 0.0, 0.0, math.sin(turned / 2)]))
     height = 0.1 * math.cos(math.pi / 8)
     qpos, qvel = placed(height, quaternion)
     qvel[0, 0] = 0.05
@@ -142,7 +173,7 @@ def test_energy_is_never_gained(shape, law):
     flight of this integrator adds, half a percent."""
     xml = EVERYTHING if shape == "everything" else body(shape)
     model, m = load_model(xml), mujoco.MjModel.from_xml_string(xml)
-    sim, parameters = simulation(model, LAWS[law], 1, STEP[law])
+    sim, parameters = simulation(model, Soft(friction_stiffness=100.0) if law == "soft" else LAWS[law], 1, STEP[law])
     qpos, qvel = torch.tensor(model.qpos0[None].copy()), torch.zeros(1, model.nv, dtype=torch.float64)
     qpos[0, 2] = 0.6
     qvel[0, :6] = tensor(0.5, 0.3, 0.0, 1.0, -2.0, 1.5)
@@ -157,7 +188,7 @@ def test_energy_is_never_gained(shape, law):
 
 @pytest.mark.parametrize("law", CONTACT)
 def test_a_fallen_robot_lies_still(law):
-    """Dropped limp and askew, it comes to rest within three seconds."""
+    """Dropped limp and askew, its base rests after three seconds, and all of it after four."""
     model = load_model(CRAWLER)
     law_value = Soft(friction_stiffness=100.0, limit_stiffness=300.0, limit_damping=1.0) if law == "soft" else LAWS[law]
     sim, parameters = simulation(model, law_value, 3, STEP[law])
@@ -165,6 +196,9 @@ def test_a_fallen_robot_lies_still(law):
     qpos[:, 3:7] = tensor([1.0, 0.0, 0.0, 0.0], [0.9, 0.3, 0.2, 0.1], [0.3, 0.9, 0.1, -0.2])
     qpos[:, 3:7] /= qpos[:, 3:7].norm(dim=1, keepdim=True)
     qpos, qvel = run(sim, parameters, qpos, torch.zeros(3, model.nv, dtype=torch.float64), round(3.0 / STEP[law]))
-    print(f"{law}: fastest {qvel[:, :6].abs().amax(1).tolist()} of the base, {qvel[:, 6:].abs().max():.3f} of a joint")
     assert (qvel[:, :3].norm(dim=1) < 0.05).all()
+    # one lands on its round trunk and rolls for a while
+    qpos, qvel = run(sim, parameters, qpos, qvel, round(1.0 / STEP[law]))
+    print(f"{law}: fastest {qvel[:, :6].abs().amax(1).tolist()} of the base, {qvel[:, 6:].abs().max():.3f} of a joint")
+    assert (qvel.abs() < 0.05).all()
     assert (qpos[:, 2] < 0.5).all()

@@ -1,10 +1,11 @@
-"""Gauss-Seidel sweeps for contact with Coulomb friction, and their adjoint, written by hand.
+"""Gauss-Seidel sweeps for contact with Coulomb friction and joint limits, and their adjoint, written by hand.
 
 Schwarke et al. 2025, Alg. 1 and 2, with another step size. Per contact j, with u = c_j + sum_k w_jk G_jk p_k, w_jj = 1
 and w_jk = weight(d_k), first the normal part, then the tangential one, whose u_t knows of the new normal part:
     p_n <- max(p_n - r_n u_n, 0),   p_t <- clip(p_t - r_t u_t, mu p_n)   (Eq. 14),
-from p_j = -R_jj^-1 c_j, and p_j <- weight(d_j) p_j after the last sweep. A law is its weight over the penetration
-depth d: a step (hard) or a sigmoid (smoothed).
+from p_j = -R_jj^-1 c_j, and p_j <- weight(d_j) p_j after the last sweep. Joint limits are rows like
+contacts, whose blocks have a normal part only. A law is its weight over the depth d: a step (hard) or a sigmoid
+(smoothed).
 
 R_jj = G_jj + RIDGE tr(G_jj) 1, r_t = (tr R_tt^4)^(-1/4), a smooth bound, within 19 %, of the inverse of the largest
 eigenvalue, and r_n = (R_nn^2 + mu^2 |R_nt|^2)^(-1/2). With 1 / R_nn the sweeps of a slipping contact, whose p_t follows
