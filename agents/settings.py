@@ -51,8 +51,9 @@ SHAC = MappingProxyType(
         # The same; 64 worlds, not 256.
         "DiffHopper-v0": ShacSettings(iterations=600, lr_decay="linear", critic_lr=2e-4, layer_norm=True),
         "DiffCheetah-v0": ShacSettings(iterations=600, lr_decay="linear", layer_norm=True),
-        # Xu et al. 2022, `cfg/shac` of DiffRL, with LayerNorm as in its networks.
-        "DiffAnt-v0": ShacSettings(iterations=2000, lr_decay="linear", layer_norm=True),
+        # The same, with more noise (log_std 0, not -1): legs at firm limits have no gradient, and with less the ant
+        # keeps standing on them.
+        "DiffAnt-v0": ShacSettings(iterations=2000, lr_decay="linear", layer_norm=True, log_std=0.0),
         "DiffHumanoid-v0": ShacSettings(
             iterations=2000,
             lr_decay="linear",
