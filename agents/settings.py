@@ -29,6 +29,40 @@ SHAC = MappingProxyType(
             layer_norm=True,
             stagger=True,
         ),
+        # The window is the episode, which ends in a reward and has no discount.
+        "DiffFallingMass-v0": ShacSettings(
+            iterations=300,
+            horizon=20,
+            gamma=1.0,
+            lr_decay="linear",
+            actor_lr=1e-2,
+            actor_hidden=(64, 64),
+            layer_norm=True,
+        ),
+        # Xu et al. 2022, `cfg/shac` of DiffRL, with LayerNorm as in its networks.
+        "DiffCartpole-v0": ShacSettings(
+            iterations=500,
+            lr_decay="linear",
+            actor_lr=1e-2,
+            critic_lr=1e-3,
+            actor_hidden=(64, 64),
+            layer_norm=True,
+        ),
+        # The same; 64 worlds, not 256.
+        "DiffHopper-v0": ShacSettings(iterations=600, lr_decay="linear", critic_lr=2e-4, layer_norm=True),
+        "DiffCheetah-v0": ShacSettings(iterations=600, lr_decay="linear", layer_norm=True),
+        # The same, with more noise (log_std 0, not -1): legs at firm limits have no gradient, and with less the ant
+        # keeps standing on them.
+        "DiffAnt-v0": ShacSettings(iterations=2000, lr_decay="linear", layer_norm=True, log_std=0.0),
+        "DiffHumanoid-v0": ShacSettings(
+            iterations=2000,
+            lr_decay="linear",
+            critic_lr=5e-4,
+            target_alpha=0.995,
+            actor_hidden=(256, 128),
+            critic_hidden=(128, 128),
+            layer_norm=True,
+        ),
     }
 )
 

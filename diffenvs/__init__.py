@@ -5,6 +5,7 @@ Importing the package registers its environments; see `diffenvs.registry.ENVS`.
 
 from diffenvs.env import DiffVecEnv
 from diffenvs.parameters import Parameters
+from diffenvs.randomization import Randomization
 from diffenvs.registry import ENVS, register
 from diffenvs.rollout import Rollout
 from diffenvs.sim.contact import CONTACT, Hard, Smoothed, Soft
@@ -21,6 +22,7 @@ __all__ = [
     "Hard",
     "Model",
     "Parameters",
+    "Randomization",
     "Rollout",
     "SingleEnv",
     "Smoothed",

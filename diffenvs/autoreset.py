@@ -14,6 +14,7 @@ from torch import Tensor
 from diffenvs.bridge import Simulator
 from diffenvs.parameters import Parameters
 from diffenvs.random import Draws
+from diffenvs.randomization import Randomization
 from diffenvs.task import State, Task
 
 
@@ -25,14 +26,16 @@ def restart(
     state: State | None,
     parameters: Parameters,
     worlds: Tensor,
+    randomization: Randomization,
 ) -> tuple[State, Parameters]:
     """Begin a new episode in `worlds` (n,) int64 indices; `random` holds their n streams.
 
     nominal: parameters before randomisation, N rows. state: None when all N worlds start for the first time.
+    randomization: the environment's, on top of the task's own.
 
     Returns the state and the parameters of all N worlds.
     """
-    parameters = renew(task, random, nominal, parameters, worlds)
+    parameters = renew(task, random, nominal, parameters, worlds, randomization)
     with torch.no_grad():
         fresh = task.initial(random, len(worlds))
     state = fresh if state is None else state.put(worlds, fresh)
@@ -41,12 +44,21 @@ def restart(
     return state.replace(feet=state.feet.index_copy(0, worlds, feet)), parameters
 
 
-def renew(task: Task, random: Draws, nominal: Parameters, parameters: Parameters, worlds: Tensor) -> Parameters:
-    """Parameters with the rows of `worlds` drawn anew. Fields that the task leaves alone are not touched."""
-    if type(task).randomize is Task.randomize:
+def renew(
+    task: Task,
+    random: Draws,
+    nominal: Parameters,
+    parameters: Parameters,
+    worlds: Tensor,
+    randomization: Randomization,
+) -> Parameters:
+    """Parameters with the rows of `worlds` drawn anew, by the task and then by `randomization`. Fields that both leave
+    alone are not touched.
+    """
+    if randomization == Randomization() and type(task).randomize is Task.randomize:
         return parameters
     rows = nominal.select(worlds)
-    drawn = task.randomize(random, rows)
+    drawn = randomization.draw(random, task.randomize(random, rows), task.model)
     changed = {
         name: old.index_copy(0, worlds, new)
         for name, old, row, new in zip(

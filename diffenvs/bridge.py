@@ -18,7 +18,7 @@ import warp as wp
 from diffenvs.parameters import Parameters
 from diffenvs.sim.contact import ContactLaw
 from diffenvs.sim.lanes import precision_for
-from diffenvs.sim.mobility import lightest_feet
+from diffenvs.sim.mobility import lightest_feet, lightest_limits
 from diffenvs.sim.model import Model
 from diffenvs.sim.program import Program
 from diffenvs.sim.tables import parameter_defaults
@@ -77,8 +77,8 @@ class Simulator:
         precision = precision_for(names[dtype], self.device.type)
         if math.isfinite(law.max_timestep):
             # a force, unlike an impulse, has a step beyond which it throws the robot about
-            masses = lightest_feet(model, law, precision, str(self.device))
-            law.require_stable(self.timestep, *masses, model.name)
+            judged = model, law, precision, str(self.device)
+            law.require_stable(self.timestep, *lightest_feet(*judged), lightest_limits(*judged), model.name)
         self.program = Program(
             model,
             law,
@@ -149,7 +149,12 @@ class Simulator:
 
     def contact_impulses(self) -> torch.Tensor:
         """Impulse (N, nc, 3) [N s] on every contact sphere, world axes, over the last control step; no gradient."""
-        return self._impulse.clone()
+        return self._impulse[:, : self.model.ncontact].clone()
+
+    def limit_impulses(self) -> torch.Tensor:
+        """Impulse (N, nlimit) [N m s | N s] of every joint limit over the last control step, towards the middle of the
+        joint's range; no gradient."""
+        return self._impulse[:, self.model.ncontact :, 2].clone()
 
     @contextmanager
     def _exclusive(self):

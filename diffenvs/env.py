@@ -28,6 +28,7 @@ from diffenvs.options import (
 )
 from diffenvs.parameters import Parameters
 from diffenvs.random import WorldRandom
+from diffenvs.randomization import Randomization, read_randomization
 from diffenvs.rollout import Rollout
 from diffenvs.sim.contact import resolve
 from diffenvs.sim.load import load_model, mujoco_model
@@ -46,6 +47,7 @@ class DiffVecEnv(VectorEnv):
         num_envs: number of worlds N.
         config: settings of the task, a `Task.Config` or a mapping of the fields to change.
         contact: a contact law, by name ("smoothed", "hard", "soft") or as a value: `Smoothed(kappa=100.0)`.
+        randomization: of physical parameters for each episode, a `Randomization` or a mapping of its ranges.
         device: "cpu"; "cuda" runs the same code and says that it is untested.
         dtype: "float32" or "float64", of the physics, observations and rewards.
         array_type: "numpy", or "torch" for tensors on `device`. What is returned is a copy: it never changes.
@@ -57,7 +59,7 @@ class DiffVecEnv(VectorEnv):
     Raises:
         ValueError, TypeError: an argument outside of the above, in one sentence.
 
-    Attributes: task, model, simulator, contact, device, dtype, max_episode_steps (None when endless),
+    Attributes: task, model, simulator, contact, randomization, device, dtype, max_episode_steps (None when endless),
     autoreset_mode, and the properties state and parameters.
     """
 
@@ -70,6 +72,7 @@ class DiffVecEnv(VectorEnv):
         *,
         config: Config | Mapping[str, Any] | None = None,
         contact: Any = "smoothed",
+        randomization: Randomization | Mapping[str, Any] | None = None,
         device: str | torch.device = "cpu",
         dtype: str | torch.dtype = "float32",
         array_type: str = "numpy",
@@ -85,10 +88,11 @@ class DiffVecEnv(VectorEnv):
         self.autoreset_mode = read_autoreset_mode(autoreset_mode)
         self.max_episode_steps = read_limit(max_episode_steps, kind.max_episode_steps)
         self.contact = resolve(contact)
+        self.randomization = read_randomization(randomization)
         self.device = read_device(device)
         self.dtype = read_dtype(dtype)
 
-        self.model = load_model(registry.locate(kind.asset))
+        self.model = load_model(registry.locate(kind.asset), limits=kind.limits)
         self.task = kind(self.model, config, dtype=self.dtype, device=self.device)
         self.simulator = Simulator(
             self.model,
@@ -115,6 +119,7 @@ class DiffVecEnv(VectorEnv):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
         self._nominal: Parameters = self.simulator.default_parameters()
+        self.randomization.require_possible(self._nominal, self.model)
         self._parameters = self._nominal
         self._random: WorldRandom | None = None
         self._state: State | None = None
@@ -296,9 +301,9 @@ class DiffVecEnv(VectorEnv):
     def parameters(self) -> Parameters:
         """Physical parameters of every world, (N, ...) each.
 
-        A field that is assigned another tensor becomes nominal: a task's randomisation starts from it at the next
-        resets. A field that keeps its tensor keeps its nominal value too, so replacing one field and assigning the
-        whole never counts a random draw twice. Fields may require gradients; assign them before each window.
+        A field that is assigned another tensor becomes nominal: randomisation starts from it at the next resets. One
+        that keeps its tensor keeps its nominal value too, so replacing one field and assigning the whole never counts a
+        random draw twice. Fields may require gradients; assign them before each window.
 
         Raises ValueError for a wrong shape, and for a value that is not finite or cannot be physical.
         """
@@ -311,8 +316,9 @@ class DiffVecEnv(VectorEnv):
         snapshot.require_same_shapes(tensors, snapshot.flatten_parameters(self._nominal, ""), "parameters")
         parameters.require_physical()
         current = zip(Parameters.names(), parameters.tensors(), self._parameters.tensors(), strict=True)
-        self._nominal = self._nominal.replace(**{name: new for name, new, old in current if new is not old})
-        self._parameters = parameters
+        nominal = self._nominal.replace(**{name: new for name, new, old in current if new is not old})
+        self.randomization.require_possible(nominal, self.model)
+        self._nominal, self._parameters = nominal, parameters
 
     @property
     def nonfinite_gradients(self) -> int:
@@ -361,6 +367,7 @@ class DiffVecEnv(VectorEnv):
         placed = snapshot.restore_state(state, self._state, "state.")
         for values in (parameters, nominal):
             values.require_physical()
+        self.randomization.require_possible(nominal, self.model)
         require_placeable(self.model, placed)
         self._random.load_state_dict({name: state[f"random.{name}"] for name in ("key", "drawn")})
         self._parameters, self._nominal, self._state, self._obs = parameters, nominal, placed, state["observation"]
@@ -369,7 +376,7 @@ class DiffVecEnv(VectorEnv):
         """New episodes in these worlds."""
         random = self._random.select(worlds)
         self._state, self._parameters = restart(
-            self.task, self.simulator, random, self._nominal, self._state, self._parameters, worlds
+            self.task, self.simulator, random, self._nominal, self._state, self._parameters, worlds, self.randomization
         )
 
     def _give(self, value: Tensor) -> Any:

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import gymnasium as gym
 
+from diffenvs.envs.ant import Ant
 from diffenvs.envs.anymal import Anymal
+from diffenvs.envs.cartpole import Cartpole
+from diffenvs.envs.cheetah import Cheetah
+from diffenvs.envs.falling_mass import FallingMass
+from diffenvs.envs.hopper import Hopper
+from diffenvs.envs.humanoid import Humanoid
 from diffenvs.envs.quadruped import Quadruped
 from diffenvs.task import Task
 
@@ -31,6 +37,12 @@ ENVS = (
         Anymal,
         "ANYmal D follows velocity commands, with pushes, noise and random friction and mass",
     ),
+    Row("DiffFallingMass-v0", FallingMass, "a falling mass is caught; its optimum is known in closed form"),
+    Row("DiffCartpole-v0", Cartpole, "DiffRL's pole of 2.5 kg is swung up and balanced on a cart of 50 kg"),
+    Row("DiffHopper-v0", Hopper, "DiffRL's planar hopper of 16 kg runs forward on one leg"),
+    Row("DiffCheetah-v0", Cheetah, "DiffRL's planar cheetah of 21 kg runs forward on two legs"),
+    Row("DiffAnt-v0", Ant, "DiffRL's ant of 182 kg runs forward"),
+    Row("DiffHumanoid-v0", Humanoid, "DiffRL's humanoid of 41 kg runs forward on two legs"),
 )
 
 

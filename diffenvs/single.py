@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from diffenvs.env import DiffVecEnv
+from diffenvs.randomization import Randomization
 from diffenvs.task import Config, Task
 
 
@@ -25,6 +26,7 @@ class SingleEnv(gym.Env):
         *,
         config: Config | Mapping[str, Any] | None = None,
         contact: Any = "smoothed",
+        randomization: Randomization | Mapping[str, Any] | None = None,
         device: str = "cpu",
         dtype: str = "float32",
         threads: int | None = 1,
@@ -35,6 +37,7 @@ class SingleEnv(gym.Env):
             1,
             config=config,
             contact=contact,
+            randomization=randomization,
             device=device,
             dtype=dtype,
             threads=threads,

@@ -110,11 +110,13 @@ class Task:
     """Subclass and give: `asset`, `Config`, `observation_size`, `initial`, `observe`, `reward`, `terminated`.
 
     asset: MJCF file among `diffenvs/assets`, a path to one, or its text.
+    limits: joints that stop at the ends of their range, as `load_model` has them; by default all that have one.
     max_episode_steps: control steps until an episode is truncated.
     observation_size: length of an observation.
     """
 
     asset: ClassVar[str]
+    limits: ClassVar[bool | Sequence[str]] = True
     Config: ClassVar[type[Config]]
     max_episode_steps: ClassVar[int] = 1000
     observation_size: int

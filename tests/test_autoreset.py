@@ -115,8 +115,8 @@ def test_neighbours_of_a_restarted_world_do_not_notice(env_id, law):
         elapsed = torch.tensor([0, age, 0])
         # the task may show its age in its observations, so only worlds 0 and 2 are compared
         env.state = env.state.replace(elapsed=elapsed)
-        actions = torch.full((6, 3, 12), 0.1, requires_grad=True)
-        gain = torch.full((49, 12), 1e-3)
+        actions = torch.full((6, 3, env.task.action_size), 0.1, requires_grad=True)
+        gain = torch.full((env.task.observation_size, env.task.action_size), 1e-3)
         with env.rollout(6) as rollout:
             for action in actions:
                 rollout.step(action + torch.tanh(rollout.obs @ gain))
@@ -136,11 +136,12 @@ def test_no_gradient_crosses_a_restart(env_id):
     env = diffenvs.DiffVecEnv(env_id, 2, threads=1, array_type="torch", max_episode_steps=50)
     env.reset(seed=0)
     env.state = env.state.replace(elapsed=torch.tensor([0, 48]))
-    actions = torch.full((4, 2, 12), 0.1, requires_grad=True)
+    actions = torch.full((4, *env.action_space.shape), 0.1, requires_grad=True)
     with env.rollout(4) as rollout:
         for action in actions:
             rollout.step(action)
-    (late,) = torch.autograd.grad(rollout.rewards[2:].sum(), actions, retain_graph=True)
+    after = rollout.rewards[2:].sum() + rollout.final_observations[2:].sum()
+    (late,) = torch.autograd.grad(after, actions, retain_graph=True)
     assert (late[:2, 1] == 0).all()
     assert (late[:2, 0] != 0).any()
     # what the fresh world shows first depends on nothing, what the ended one showed last on all its actions
@@ -155,7 +156,7 @@ def test_a_final_observation_is_the_state_before_the_restart(env_id):
     short = diffenvs.DiffVecEnv(env_id, 3, max_episode_steps=3, **kwargs)
     long = diffenvs.DiffVecEnv(env_id, 3, **kwargs)
     short.reset(seed=0), long.reset(seed=0)
-    action = torch.full((3, 12), 0.2)
+    action = torch.full(short.action_space.shape, 0.2)
     for _ in range(3):
         (obs, *_, info), (going_on, *_) = short.step(action), long.step(action)
     assert torch.equal(info["final_obs"], going_on)

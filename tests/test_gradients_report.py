@@ -315,9 +315,10 @@ def test_chance_is_the_same_on_both_sides():
 
 
 def test_worlds_are_in_mid_episode_and_actions_within_bounds(env_id):
-    start = draw_start(twin(env_id, "smoothed", 4), 5, 0)
+    env = twin(env_id, "smoothed", 4)
+    start = draw_start(env, 5, 0)
     assert start.state.elapsed.tolist() == [0, 5, 11, 16]
-    assert start.values["action"].shape == (4, 5, 12)
+    assert start.values["action"].shape == (4, 5, env.task.action_size)
     assert start.values["action"].abs().max() <= REACH < 1.0 - 10 * STEPS[0]
 
 

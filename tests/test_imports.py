@@ -47,6 +47,7 @@ RULES = (
     Rule("diffenvs/sim/load.py", ("numpy", "mujoco"), ("diffenvs.sim",)),
     Rule("diffenvs/sim/scene.py", ("numpy", "mujoco"), ("diffenvs.sim",)),
     Rule("diffenvs/sim/unsupported.py", ("numpy", "mujoco"), ("diffenvs.sim",)),
+    Rule("diffenvs/sim/contact_points.py", ("numpy", "mujoco"), ("diffenvs.sim",)),
     Rule("diffenvs/sim/*", ("numpy", "warp"), ("diffenvs.sim",)),
     # the seam
     Rule("diffenvs/bridge.py", ("warp", "torch"), ("diffenvs.sim", "diffenvs.parameters")),
@@ -54,9 +55,16 @@ RULES = (
     # tasks: torch and named facts about the robot
     Rule("diffenvs/random.py", ("torch",), ()),
     Rule("diffenvs/rotation.py", ("torch",), ()),
+    Rule(
+        "diffenvs/randomization.py",
+        ("torch",),
+        ("diffenvs.random", "diffenvs.parameters", "diffenvs.sim.model"),
+    ),
     Rule("diffenvs/start.py", ("torch",), PURE_TORCH),
+    Rule("diffenvs/planar.py", ("torch",), TASK),
+    Rule("diffenvs/running.py", ("torch",), TASK),
     Rule("diffenvs/task.py", ("torch",), TASK),
-    Rule("diffenvs/envs/*", ("torch",), TASK),
+    Rule("diffenvs/envs/*", ("torch",), (*TASK, "diffenvs.planar", "diffenvs.running")),
     # rendering: MuJoCo, no torch
     Rule(
         "diffenvs/render.py",
@@ -76,6 +84,7 @@ RULES = (
                 "diffenvs.sim.branches",
                 "diffenvs.bridge",
                 "diffenvs.parameters",
+                "diffenvs.randomization",
                 "diffenvs.envs",
                 "diffenvs.registry",
             ),

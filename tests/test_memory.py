@@ -23,7 +23,7 @@ def kept(env_id: str, law: str, worlds: int, horizon: int) -> int:
         memory[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    actions = torch.zeros(horizon, worlds, 12, requires_grad=True)
+    actions = torch.zeros(horizon, *env.action_space.shape, requires_grad=True)
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor), env.rollout(horizon) as rollout:
         for action in actions:
             rollout.step(action)

@@ -40,7 +40,7 @@ def test_robots_are_found_by_name_by_path_and_as_text(tmp_path):
 
 
 def test_specs_make_the_same_environment_again(env_id):
-    env = gym.make(env_id, contact="hard", config={"fallen_height": 0.1})
+    env = gym.make(env_id, contact="hard", config={"timestep": 0.004})
     spec = EnvSpec.from_json(env.spec.to_json())
     again = gym.make(spec)
     assert again.unwrapped.worlds.contact == diffenvs.Hard()

@@ -43,9 +43,10 @@ def test_rewards_of_the_window_are_those_of_its_steps(env_id):
 
 def test_a_rollout_says_what_steps_say(env_id):
     rolled, stepped = make(env_id, max_episode_steps=4), make(env_id, max_episode_steps=4)
-    rollout = run(rolled, 6, lambda obs: 0.5 * torch.ones(3, 12))
+    action = torch.full(rolled.action_space.shape, 0.5)
+    rollout = run(rolled, 6, lambda obs: action)
     for t in range(6):
-        obs, reward, terminated, truncated, info = stepped.step(0.5 * torch.ones(3, 12))
+        obs, reward, terminated, truncated, info = stepped.step(action)
         torch.testing.assert_close(rollout.rewards[t], reward, rtol=1e-5, atol=1e-6)
         assert torch.equal(rollout.terminated[t], terminated)
         assert torch.equal(rollout.truncated[t], truncated)
@@ -60,10 +61,11 @@ def test_a_rollout_says_what_steps_say(env_id):
 
 
 def test_shapes(env_id):
-    rollout = run(make(env_id), 4, lambda obs: torch.zeros(3, 12))
+    env = make(env_id)
+    rollout = run(env, 4, lambda obs: torch.zeros(env.action_space.shape))
     assert len(rollout) == 4
-    assert rollout.observations.shape == rollout.final_observations.shape == (4, 3, 49)
-    assert rollout.actions.shape == (4, 3, 12)
+    assert rollout.observations.shape == rollout.final_observations.shape == (4, *env.observation_space.shape)
+    assert rollout.actions.shape == (4, *env.action_space.shape)
     for flags in (rollout.terminated, rollout.truncated, rollout.nonfinite):
         assert flags.shape == (4, 3)
         assert flags.dtype == torch.bool
@@ -81,8 +83,9 @@ def test_the_gradient_is_the_slope_of_the_return(env_id, law):
     env = make(env_id, dtype="float64", contact=law)
     start = env.state_dict()
     generator = torch.Generator().manual_seed(0)
-    actions = torch.rand(6, 3, 12, generator=generator, dtype=torch.float64) - 0.5
-    direction = torch.randn(6, 3, 12, generator=generator, dtype=torch.float64)
+    shape = 6, *env.action_space.shape
+    actions = torch.rand(shape, generator=generator, dtype=torch.float64) - 0.5
+    direction = torch.randn(shape, generator=generator, dtype=torch.float64)
 
     def objective(actions):
         env.load_state_dict(start)

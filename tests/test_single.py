@@ -39,7 +39,7 @@ def test_types_are_those_of_gymnasium(env_id):
     env = gym.make(env_id)
     obs, info = env.reset(seed=0)
     assert obs.dtype == np.float32
-    assert obs.shape == (49,)
+    assert obs.shape == env.observation_space.shape
     assert info == {}
     obs, reward, terminated, truncated, info = env.step(env.action_space.sample())
     assert type(reward) is float
@@ -121,7 +121,9 @@ def lives(env_id, mode, num_envs=2):
     shown = [env.reset(seed=4)[0]]
     ends = []
     for _ in range(15):
-        obs, reward, terminated, truncated, info = env.step(random.uniform(-1, 1, (num_envs, 12)).astype(np.float32))
+        obs, reward, terminated, truncated, info = env.step(
+            random.uniform(-1, 1, env.action_space.shape).astype(np.float32)
+        )
         shown += [obs, reward.astype(np.float32), terminated, truncated]
         if "final_obs" in info:
             ends += [info["final_obs"][i].astype(np.float32) for i in np.flatnonzero(info["_final_obs"])]

@@ -12,7 +12,7 @@ def make(env_id="DiffQuadruped-v0", num_envs=4, **kwargs):
 def walk(env, steps):
     """Take the environment somewhere."""
     env.reset(seed=0)
-    for action in np.random.default_rng(1).uniform(-1, 1, (steps, 4, 12)):
+    for action in np.random.default_rng(1).uniform(-1, 1, (steps, *env.action_space.shape)):
         env.step(action)
 
 
@@ -20,7 +20,7 @@ def test_a_state_dict_continues_bit_for_bit(env_id):
     env = make(env_id, max_episode_steps=9)
     walk(env, 5)
     saved = env.state_dict()
-    action = torch.zeros(4, 12)
+    action = torch.zeros(env.action_space.shape)
     expected = [env.step(action) for _ in range(12)]
     for other in (make(env_id, max_episode_steps=9), env):
         other.load_state_dict(saved)
@@ -35,7 +35,7 @@ def test_a_state_dict_survives_a_file(env_id, tmp_path):
     safetensors.save_file(env.state_dict(), tmp_path / "state.safetensors")
     other = make(env_id)
     other.load_state_dict(safetensors.load_file(tmp_path / "state.safetensors"))
-    action = torch.zeros(4, 12)
+    action = torch.zeros(env.action_space.shape)
     assert torch.equal(env.step(action)[0], other.step(action)[0])
 
 

@@ -1,7 +1,8 @@
 """Velocity tracking: ANYmal D, Schwarke et al. 2025, Section 4.3 (Tables 7, 8 and 9).
 
 An episode lasts 1000 control steps of 0.02 s, each four simulation steps of 0.005 s. It terminates when the
-base sinks below 0.3 m or tilts by more than 60 degrees; the paper does not print its own rule.
+base sinks below 0.3 m or tilts by more than 60 degrees; the paper does not print its own rule. Joints may turn past
+their range: the paper speaks of no limits, and the solve is faster without.
 
 Observations (49), of the base in its own axes; uniform noise, as large as legged_gym's (ANYmal, flat)
     index   quantity                                                   unit     noise
@@ -74,6 +75,7 @@ class Anymal(task.Task):
     """Follow velocity commands."""
 
     asset = "anymal_d.xml"
+    limits = False
     max_episode_steps = 1000
     observation_size = 49
 

@@ -29,7 +29,8 @@ Rewards, one row per weight in `Quadruped.Config`
 The three absolute values have a kink at zero (gradient zero there); everything else is smooth.
 
 Joint order everywhere: LF, RF, LH, RH, each HAA, HFE, KFE. PD gains (20, 1), the torque limit of 20 N m and
-friction 0.8 come with the robot. The start is the home pose with noise; the paper does not print its own.
+friction 0.8 come with the robot, and no joint limits. The start is the home pose with noise; the paper does not print
+its own.
 """
 
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ class Quadruped(task.Task):
     """Walk forward at 1 m/s."""
 
     asset = "quadruped.xml"
+    limits = False
     max_episode_steps = 1000
     observation_size = 49
 

@@ -64,4 +64,5 @@ class Witness:
             apart = (side[: self._pairs] != side[self._pairs :]).any(1)
             self._apart[kind] = self._apart[kind] | apart if kind in self._apart else apart
         touching = self._branches.depth() >= 0.0
-        self._contacts += (touching.size, touching.sum(), (touching & sides["slip"]).sum())
+        sliding = touching & sides["slip"][:, : touching.shape[1]]
+        self._contacts += (touching.size, touching.sum(), sliding.sum())

@@ -1,7 +1,7 @@
 """On which side of its kinks a simulation step was, so that two runs can be told to have taken the same branches.
 
-A contact law has kinks where a foot touches, where friction clips, in every sweep of a solver, and where a damper
-lets go; an actuator has them at its limit. A difference across one of them is no derivative.
+A contact law has kinks where a foot touches or a joint meets its limit, where friction clips, in every sweep of a
+solver, and where a damper lets go; an actuator has them at its limit. A difference across one of them is no derivative.
 """
 
 import numpy as np
@@ -26,36 +26,44 @@ class Branches:
         self._program = program
         model = program.model
         self._dof = model.actuator_dof
-        self._qpos = build_topology(model).dof_qpos[model.actuator_dof]
+        scalar = build_topology(model).dof_qpos
+        self._qpos, self._limit_qpos = scalar[model.actuator_dof], scalar[model.limit_dof]
 
     def read(self) -> dict[str, np.ndarray]:
         """Booleans (N, any number) by kind of kink.
 
-        "touch": contacts that take part or carry load. "slip": contacts on the friction cone. "sweep": the same for
-        the intermediate sweeps of a solver. "turn": contacts that separate, whose damper is off (laws of force only).
-        "limit": actuators beyond either end of their range.
+        "touch": contacts and joint limits that take part or carry load, and limits that take part at their high end.
+        "slip": contacts on the friction cone. "sweep": load and cone in the intermediate sweeps of a solver. "turn":
+        contacts and limits that separate, whose damper is off (laws of force only). "limit": actuators beyond either
+        end of their range.
         """
         p = self._program
         y = p.scratch.solver.slots[0]
-        friction = p.inputs.friction.numpy()
+        friction, nc = p.inputs.friction.numpy(), p.model.ncontact
         impulse, active = y.impulse.numpy(), y.scale.numpy() > 0.0
         load, slip = _cone(impulse, friction)
         # the first sweep starts from a guess that no cone has clipped yet
         sweeps = max(1, p.law.sweeps)
-        history = y.history.numpy().reshape(p.worlds, sweeps, p.model.ncontact, 3)[:, 1:]
+        history = y.history.numpy().reshape(p.worlds, sweeps, p.model.nrow, 3)[:, 1:]
         inner = np.stack(_cone(history, friction)) & active[None, :, None, :]
         turn = (y.contact_velocity.numpy()[..., 2] < 0.0) & load & (not p.law.needs_delassus)
         return {
-            "touch": np.concatenate((active, load), 1),
-            "slip": slip,
+            "touch": np.concatenate((active, load, active[:, nc:] & self._high_ends()), 1),
+            "slip": slip[:, :nc],
             "sweep": np.moveaxis(inner, 1, 0).reshape(p.worlds, -1),
             "turn": turn,
             "limit": self._limits(),
         }
 
     def depth(self) -> np.ndarray:
-        """Penetration (N, nc) [m] at mid-step."""
-        return self._program.equations()[3]
+        """Penetration (N, nc) [m] of the contacts at mid-step."""
+        return self._program.equations()[3][:, : self._program.model.ncontact]
+
+    def _high_ends(self) -> np.ndarray:
+        """Whether limited joints are nearer to the high end of their range, (N, nlimit)."""
+        p, dof = self._program, self._program.model.limit_dof
+        middle = p.model.dof_range[dof].sum(1) / 2.0
+        return p.inputs.qpos.numpy()[:, self._limit_qpos] + 0.5 * p.timestep * p.inputs.qvel.numpy()[:, dof] > middle
 
     def _limits(self) -> np.ndarray:
         p, model = self._program, self._program.model

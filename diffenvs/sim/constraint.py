@@ -1,12 +1,12 @@
 """From joint space to contact space and back, with adjoints written by hand.
 
-For laws that solve for impulses.
-``condense``: factor the mass matrix and form, per contact, the velocity at the step's start J v, the velocity that
-the contact would have at the step's end without impulses c = J (v - h M^-1 b), and the Delassus matrix
+For laws that solve for impulses. A row is a contact or a joint limit.
+``condense``: factor the mass matrix and form, per row, the velocity at the step's start J v, the velocity that
+it would have at the step's end without impulses c = J (v - h M^-1 b), and the Delassus matrix
 G = J M^-1 J^T in 3x3 blocks (Schwarke et al. 2025, Eq. 9-11, with the sign of c corrected).
 ``apply``: v+ = v + M^-1 (J^T p - h b) (Eq. 15).
 
-With M = L^T D L, everything is written in X = L^-T J^T, which is as sparse as the path from the contact to the
+With M = L^T D L, everything is written in X = L^-T J^T, which is as sparse as the path from the row to the
 root, and q = L^-T b: G = X^T D^-1 X, M^-1 J^T p = L^-1 D^-1 X p.
 """
 
@@ -34,7 +34,7 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def condense(
         nv: int,
-        ncontact: int,
+        nrow: int,
         timestep: wp.float64,
         start: wp.array(dtype=int),
         column: wp.array(dtype=int),
@@ -60,7 +60,7 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
         for d in range(nv):
             bias_reduced[w, d] = bias[w, d]
         solve_transposed(w, nv, start, column, lower, bias_reduced)
-        for c in range(ncontact):
+        for c in range(nrow):
             s = chain_start[c]
             n = chain_start[c + 1] - s
             for k in range(n):
@@ -77,8 +77,8 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
                 drift = drift + x * (bias_reduced[w, d] / lower[w, row])
             contact_velocity[w, c] = now
             free_velocity[w, c] = now - drift * step
-        for a in range(ncontact):
-            for b in range(a, ncontact):
+        for a in range(nrow):
+            for b in range(a, nrow):
                 n = common[a, b]
                 sa = chain_start[a + 1] - n
                 sb = chain_start[b + 1] - n
@@ -94,7 +94,7 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
     def apply(
         substep: int,
         nv: int,
-        ncontact: int,
+        nrow: int,
         timestep: wp.float64,
         start: wp.array(dtype=int),
         column: wp.array(dtype=int),
@@ -113,16 +113,16 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
         """Also sums the impulses over the substeps of a control step in ``total``."""
         w = wp.tid()
         step = real(timestep)
-        sum_impulses(w, ncontact, substep, impulse, total)
+        sum_impulses(w, nrow, substep, impulse, total)
         for d in range(nv):
             change[w, d] = -step * bias_reduced[w, d]
-        add_impulses(w, ncontact, chain_start, chain_dof, reduced, impulse, change)
+        add_impulses(w, nrow, chain_start, chain_dof, reduced, impulse, change)
         change_velocity(w, nv, start, column, lower, change, qvel, change, scaled, qvel_next)
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def apply_adjoint(
         nv: int,
-        ncontact: int,
+        nrow: int,
         timestep: wp.float64,
         start: wp.array(dtype=int),
         column: wp.array(dtype=int),
@@ -150,7 +150,7 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
         )
         for d in range(nv):
             bias_reduced_bar[w, d] = -step * change_bar[w, d]
-        for c in range(ncontact):
+        for c in range(nrow):
             p = impulse[w, c]
             p_bar = vec3()
             for k in range(chain_start[c], chain_start[c + 1]):
@@ -162,7 +162,7 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def condense_adjoint(
         nv: int,
-        ncontact: int,
+        nrow: int,
         timestep: wp.float64,
         start: wp.array(dtype=int),
         column: wp.array(dtype=int),
@@ -188,8 +188,8 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
         """Takes what ``apply_adjoint`` left in lower_bar, bias_reduced_bar and reduced_bar further to the inputs."""
         w = wp.tid()
         step = real(timestep)
-        for a in range(ncontact):
-            for b in range(a, ncontact):
+        for a in range(nrow):
+            for b in range(a, nrow):
                 g = delassus_bar[w, a, b]
                 if a != b:
                     g = g + wp.transpose(delassus_bar[w, b, a])
@@ -205,7 +205,7 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
                     lower_bar[w, s] = lower_bar[w, s] - wp.dot(reduced[w, sa + k], ga) * inverse
                     reduced_bar[w, sa + k] = reduced_bar[w, sa + k] + ga
                     reduced_bar[w, sb + k] = reduced_bar[w, sb + k] + gb
-        for c in range(ncontact):
+        for c in range(nrow):
             s = chain_start[c]
             n = chain_start[c + 1] - s
             c_bar = free_velocity_bar[w, c]

@@ -1,8 +1,14 @@
-"""Equations of motion in generalised coordinates: mass matrix, bias forces, contact Jacobian.
+"""Equations of motion in generalised coordinates: mass matrix, bias forces, Jacobian of contacts and joint limits.
 
 Everything is expressed in world axes about one origin per world (see ``kinematics``), where the inertia of a
 subtree is the plain sum of the inertias of its links. Composite rigid bodies give the mass matrix and recursive
 Newton-Euler the bias (Featherstone, Rigid Body Dynamics Algorithms, 2008, ch. 5 and 6).
+
+A joint limit is a contact of one direction: its "normal" velocity is that of its joint towards the middle of the range,
+and its depth [rad | m] is how far the joint is beyond the nearer end. The other end would add nothing: hard and soft
+laws act on depths above zero, which both ends cannot have at once, and the smoothed law would weight it by
+sigmoid(-kappa range / 2) at most, 1e-7 for a range of 6 degrees at kappa 300. In the middle of the range, where the
+sides change, the force of the smoothed law jumps by as little.
 
 The adjoint of this kernel is generated. For it to be right, loops are flat, every array slot is written once or
 accumulated with ``atomic_add`` before it is read, and no local variable is carried across a loop.
@@ -19,7 +25,7 @@ from diffenvs.sim.spatial import spatial
 
 @functools.cache
 def dynamics_kernel(precision: Precision) -> wp.Kernel:
-    """Kernel: state at the middle of the step -> packed mass matrix, bias, contact Jacobian, penetration."""
+    """Kernel: state at the middle of the step -> packed mass matrix, bias, Jacobian and depth of rows."""
     real, vec3, vec6, mat33 = precision.real, precision.vec3, precision.vec6, precision.mat33
     s = spatial(precision)
     sym_mul, sym_rotate, sym_offset = s.sym_mul, s.sym_rotate, s.sym_offset
@@ -69,7 +75,9 @@ def dynamics_kernel(precision: Precision) -> wp.Kernel:
         nu: int,
         npair: int,
         ncontact: int,
-        njacobian: int,
+        nlimit: int,
+        ncontactchain: int,
+        nchain: int,
         half_timestep: wp.float64,
         gravity_world: wp.vec3d,
         link_parent: wp.array(dtype=int),
@@ -88,8 +96,11 @@ def dynamics_kernel(precision: Precision) -> wp.Kernel:
         pair_row: wp.array(dtype=int),
         pair_col: wp.array(dtype=int),
         contact_link: wp.array(dtype=int),
-        jacobian_contact: wp.array(dtype=int),
-        jacobian_dof: wp.array(dtype=int),
+        limit_dof: wp.array(dtype=int),
+        limit_low: wp.array(dtype=real),
+        limit_high: wp.array(dtype=real),
+        chain_row: wp.array(dtype=int),
+        chain_dof: wp.array(dtype=int),
         mass: wp.array2d(dtype=real),
         com: wp.array2d(dtype=vec3),
         inertia: wp.array2d(dtype=vec6),
@@ -282,6 +293,8 @@ def dynamics_kernel(precision: Precision) -> wp.Kernel:
             effort = actuator_gain[a] * control[w, a] + kp[w, a] * error - kd[w, a] * qvel[w, d]
             wp.atomic_add(bias, w, d, -wp.clamp(effort, -actuator_limit[a], actuator_limit[a]))
 
+        # Joint damping acts at the end of the step, as in MuJoCo: (M + h D) (v+ - v) = J^T p - h (b + D v). At its
+        # start, h D lambda_max(M^-1) < 2 would bound the step.
         for k in range(npair):
             row = pair_row[k]
             col = pair_col[k]
@@ -289,7 +302,7 @@ def dynamics_kernel(precision: Precision) -> wp.Kernel:
                 axis_linear[w, col], momentum_linear[w, row]
             )
             if row == col:
-                mass_matrix[w, k] = entry + armature[w, row]
+                mass_matrix[w, k] = entry + armature[w, row] + real(2.0) * half * damping[w, row]
             else:
                 mass_matrix[w, k] = entry
 
@@ -300,8 +313,22 @@ def dynamics_kernel(precision: Precision) -> wp.Kernel:
             depth[w, c] = r - centre[2] - origin[w][2]
             point[w, c] = centre - vec3(real(0.0), real(0.0), r)
 
-        for k in range(njacobian):
-            d = jacobian_dof[k]
-            jacobian[w, k] = axis_linear[w, d] + wp.cross(axis_angular[w, d], point[w, jacobian_contact[k]])
+        for k in range(ncontactchain):
+            d = chain_dof[k]
+            jacobian[w, k] = axis_linear[w, d] + wp.cross(axis_angular[w, d], point[w, chain_row[k]])
+
+        for c in range(nlimit):
+            d = limit_dof[c]
+            angle = qpos[w, dof_qpos[d]] + half * qvel[w, d]
+            depth[w, ncontact + c] = wp.max(limit_low[c] - angle, angle - limit_high[c])
+
+        for k in range(ncontactchain, nchain):
+            c = chain_row[k] - ncontact
+            d = limit_dof[c]
+            angle = qpos[w, dof_qpos[d]] + half * qvel[w, d]
+            # 1 below the middle of the range, where the low end is the nearer, and -1 above it
+            side = real(1.0) - real(2.0) * wp.step(limit_low[c] + limit_high[c] - angle - angle)
+            # the joints further up do not move a joint's angle
+            jacobian[w, k] = vec3(real(0.0), real(0.0), wp.where(chain_dof[k] == d, side, real(0.0)))
 
     return dynamics

@@ -20,13 +20,16 @@ class Equations:
 
     mass_matrix (N, nv, nv), armature included; bias (N, nv) [N m | N]: Coriolis, gravity, springs and dampers, less
     the actuators' forces; jacobian (N, nc, 3, nv): velocity of each contact point, world axes; depth (N, nc) [m]:
-    penetration, positive below the ground.
+    penetration, positive below the ground. limit_jacobian (N, nlimit, nv): velocity of each limited joint towards the
+    middle of its range; limit_depth (N, nlimit) [rad | m]: how far it is beyond the nearer end.
     """
 
     mass_matrix: np.ndarray
     bias: np.ndarray
     jacobian: np.ndarray
     depth: np.ndarray
+    limit_jacobian: np.ndarray
+    limit_depth: np.ndarray
 
 
 def equations_of_motion(
@@ -63,6 +66,7 @@ def equations_of_motion(
     mass_matrix = np.zeros((n, model.nv, model.nv))
     mass_matrix[:, topology.row, topology.column] = packed
     mass_matrix[:, topology.column, topology.row] = packed
-    jacobian = np.zeros((n, model.ncontact, 3, model.nv))
-    jacobian[:, topology.chain_contact, :, topology.chain_dof] = np.moveaxis(columns, 1, 0)
-    return Equations(mass_matrix, bias, jacobian, depth)
+    jacobian = np.zeros((n, model.nrow, 3, model.nv))
+    jacobian[:, topology.chain_row, :, topology.chain_dof] = np.moveaxis(columns, 1, 0)
+    nc = model.ncontact
+    return Equations(mass_matrix, bias, jacobian[:, :nc], depth[:, :nc], jacobian[:, nc:, 2], depth[:, nc:])

@@ -27,7 +27,7 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def contact_motion(
-        ncontact: int,
+        nrow: int,
         chain_start: wp.array(dtype=int),
         chain_dof: wp.array(dtype=int),
         jacobian: wp.array2d(dtype=vec3),
@@ -35,7 +35,7 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
         contact_velocity: wp.array2d(dtype=vec3),
     ):
         w = wp.tid()
-        for c in range(ncontact):
+        for c in range(nrow):
             v = vec3()
             for k in range(chain_start[c], chain_start[c + 1]):
                 v = v + jacobian[w, k] * qvel[w, chain_dof[k]]
@@ -43,7 +43,7 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def contact_motion_adjoint(
-        ncontact: int,
+        nrow: int,
         chain_start: wp.array(dtype=int),
         chain_dof: wp.array(dtype=int),
         jacobian: wp.array2d(dtype=vec3),
@@ -54,7 +54,7 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
     ):
         """Adds to the adjoints of jacobian and qvel."""
         w = wp.tid()
-        for c in range(ncontact):
+        for c in range(nrow):
             g = contact_velocity_bar[w, c]
             for k in range(chain_start[c], chain_start[c + 1]):
                 d = chain_dof[k]
@@ -65,7 +65,7 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
     def accelerate(
         substep: int,
         nv: int,
-        ncontact: int,
+        nrow: int,
         timestep: wp.float64,
         start: wp.array(dtype=int),
         column: wp.array(dtype=int),
@@ -86,20 +86,20 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
         """Also sums the impulses over the substeps of a control step in ``total``."""
         w = wp.tid()
         step = real(timestep)
-        sum_impulses(w, ncontact, substep, impulse, total)
+        sum_impulses(w, nrow, substep, impulse, total)
         for k in range(start[nv]):
             lower[w, k] = mass_matrix[w, k]
         factor(w, nv, start, column, lower)
         for d in range(nv):
             impulse_reduced[w, d] = -step * bias[w, d]
-        add_impulses(w, ncontact, chain_start, chain_dof, jacobian, impulse, impulse_reduced)
+        add_impulses(w, nrow, chain_start, chain_dof, jacobian, impulse, impulse_reduced)
         solve_transposed(w, nv, start, column, lower, impulse_reduced)
         change_velocity(w, nv, start, column, lower, impulse_reduced, qvel, change, scaled, qvel_next)
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def accelerate_adjoint(
         nv: int,
-        ncontact: int,
+        nrow: int,
         timestep: wp.float64,
         start: wp.array(dtype=int),
         column: wp.array(dtype=int),
@@ -129,7 +129,7 @@ def force_kernels(precision: Precision) -> SimpleNamespace:
         solve_transposed_adjoint(w, nv, start, column, lower, impulse_reduced, change_bar, lower_bar)
         for d in range(nv):
             bias_bar[w, d] = bias_bar[w, d] - step * change_bar[w, d]
-        for c in range(ncontact):
+        for c in range(nrow):
             p = impulse[w, c]
             p_bar = vec3()
             for k in range(chain_start[c], chain_start[c + 1]):

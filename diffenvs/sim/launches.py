@@ -142,8 +142,9 @@ class Launches:
 
     def _law(self, slot: int) -> list:
         x, y = self.scratch.dynamics.slots[slot], self.scratch.solver.slots[slot]
+        sizes = (self.model.ncontact, self.model.nrow, self.law.sweeps, self.timestep)
         return [
-            *(self.model.ncontact, self.law.sweeps, self.timestep, self.tables.coefficients, self._inputs.friction),
+            *(*sizes, self.tables.coefficients, self._inputs.friction),
             *(x.depth, y.contact_velocity, y.free_velocity, y.delassus, y.scale, y.relaxation, y.history, y.raw),
         ]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
+from diffenvs.sim.contact_points import contact_points
 from diffenvs.sim.model import Joint, Model
 from diffenvs.sim.scene import mujoco_model
 from diffenvs.sim.unsupported import disabled, element_name, unsupported
@@ -21,14 +22,18 @@ __all__ = ["load_model", "mujoco_model"]
 _IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 
 
-def load_model(path_or_xml: str | os.PathLike, *, contacts: Sequence[str] | None = None) -> Model:
+def load_model(
+    path_or_xml: str | os.PathLike, *, contacts: Sequence[str] | None = None, limits: bool | Sequence[str] = True
+) -> Model:
     """Read a robot.
 
     Args:
         path_or_xml: an MJCF file, or the MJCF text itself (it then begins with "<").
-        contacts: names of the sphere geoms which touch the ground. By default those with a nonzero contype or
-            conaffinity. No other geom touches anything; a geom without a name is called "geom" and its MuJoCo
-            id.
+        contacts: names of the geoms which touch the ground: spheres, capsules, boxes, cylinders and meshes, see
+            `contact_points`. By default those with a nonzero contype or conaffinity. No other geom touches
+            anything; a geom without a name is called "geom" and its MuJoCo id.
+        limits: joints that stop at the ends of their range: True, all that have one; False, none; or names. A joint
+            without a name is called "joint" and its MuJoCo id.
 
     What is read differently from MuJoCo: sliding friction only (a contact of condim 1 has none); a control
     range is not a property of the robot, except that a motor's symmetric one becomes its force limit, which
@@ -40,9 +45,9 @@ def load_model(path_or_xml: str | os.PathLike, *, contacts: Sequence[str] | None
         The model, see `Model` for shapes and units.
 
     Raises:
-        TypeError: path_or_xml is no path and no text.
-        ValueError: no such file, an MJCF error (MuJoCo's words), an unknown contact, or elements that are not
-            supported, all of them named.
+        TypeError: path_or_xml is no path and no text; contacts or limits are no sequence of names.
+        ValueError: no such file, an MJCF error (MuJoCo's words), an unknown contact or limit or one that is given
+            twice, contacts of more than one friction, or elements that are not supported, all of them named.
     """
     xml, compiled = _compile(path_or_xml)
     name = compiled.names[: compiled.names.index(b"\0")].decode() or "robot"
@@ -55,6 +60,7 @@ def load_model(path_or_xml: str | os.PathLike, *, contacts: Sequence[str] | None
         xml=xml,
         **_links(compiled),
         **_dofs(compiled),
+        **_limits(compiled, limits),
         **_actuators(compiled),
         **_contacts(compiled, contacts),
         qpos0=compiled.qpos0.copy(),
@@ -147,9 +153,8 @@ def _lumped_inertia(m: mujoco.MjModel, carrier: int) -> tuple[float, np.ndarray,
 def _dofs(m: mujoco.MjModel) -> dict[str, object]:
     """Properties of the degrees of freedom."""
     span = np.tile([-np.inf, np.inf], (m.nv, 1))
-    for joint in range(m.njnt):
-        if m.jnt_limited[joint] and not disabled(m, "LIMIT"):
-            span[m.jnt_dofadr[joint]] = m.jnt_range[joint]
+    for joint in _ranged(m):
+        span[m.jnt_dofadr[joint]] = m.jnt_range[joint]
     return {
         "dof_link": m.dof_jntid.copy(),
         "dof_parent": m.dof_parentid.copy(),
@@ -206,39 +211,79 @@ def _drive_speed(m: mujoco.MjModel) -> np.ndarray:
     return np.broadcast_to(m.numeric_data[start : start + size], m.nu)
 
 
+def _ranged(m: mujoco.MjModel) -> list[int]:
+    """Joints with a range that is not disabled."""
+    off = disabled(m, "LIMIT") or disabled(m, "CONSTRAINT")
+    return [] if off else np.flatnonzero(m.jnt_limited).tolist()
+
+
+def _limits(m: mujoco.MjModel, chosen: bool | Sequence[str]) -> dict[str, object]:
+    """The joints that stop at the ends of their range."""
+    ranged = {element_name(m, mujoco.mjtObj.mjOBJ_JOINT, joint): joint for joint in _ranged(m)}
+    if isinstance(chosen, bool | np.bool_):
+        names = list(ranged) if chosen else []
+    else:
+        names = _chosen("limits", chosen, ranged, "joints with a range")
+    return {"limit_name": tuple(names), "limit_dof": m.jnt_dofadr[[ranged[name] for name in names]].astype(np.int32)}
+
+
 def _contacts(m: mujoco.MjModel, chosen: Sequence[str] | None) -> dict[str, object]:
-    """The spheres that touch the ground, in link frames."""
-    spheres = {
-        element_name(m, mujoco.mjtObj.mjOBJ_GEOM, g): g
-        for g in range(m.ngeom)
-        if m.geom_type[g] == mujoco.mjtGeom.mjGEOM_SPHERE and m.body_weldid[m.geom_bodyid[g]] != 0
+    """The points of the geoms that touch the ground, in link frames."""
+    moving = {
+        element_name(m, mujoco.mjtObj.mjOBJ_GEOM, g): g for g in range(m.ngeom) if m.body_weldid[m.geom_bodyid[g]] != 0
     }
     if chosen is None:
         off = disabled(m, "CONTACT") or disabled(m, "CONSTRAINT")
         collides = (m.geom_contype != 0) | (m.geom_conaffinity != 0)
-        chosen = [name for name, geom in spheres.items() if collides[geom] and not off]
-    for name in chosen:
-        if name not in spheres:
-            known = ", ".join(spheres) or "none"
-            raise ValueError(f"contacts: {name!r} is not one of the spheres on moving bodies ({known}).")
-    geoms = [spheres[name] for name in chosen]
-    link, position = np.zeros(len(geoms), dtype=np.int32), np.zeros((len(geoms), 3))
-    for i, g in enumerate(geoms):
+        geoms = [name for name, geom in moving.items() if collides[geom] and not off]
+    else:
+        geoms = _chosen("contacts", chosen, moving, "geoms on moving bodies")
+    names, of_geom, link, position, radius = [], [], [], [], []
+    for geom in geoms:
+        g = moving[geom]
+        points = contact_points(m, g)
         body = m.geom_bodyid[g]
         carrier = m.body_weldid[body]
         origin, axes = _pose_in(m, body, carrier)
-        link[i] = m.body_jntadr[carrier] + m.body_jntnum[carrier] - 1
-        position[i] = origin + _rotate(axes, m.geom_pos[g]) - _anchor(m, link[i])
-    friction = {0.0 if m.geom_condim[g] == 1 else float(m.geom_friction[g, 0]) for g in geoms}
-    if len(friction) > 1:
-        raise ValueError(f"contacts: the spheres must have one coefficient of friction, got {sorted(friction)}.")
+        last = m.body_jntadr[carrier] + m.body_jntnum[carrier] - 1
+        for suffix, point in zip(points.suffix, points.position, strict=True):
+            place = m.geom_pos[g] + _rotate(m.geom_quat[g], point)
+            names.append(f"{geom}:{suffix}" if suffix else geom)
+            of_geom.append(geom)
+            link.append(last)
+            position.append(origin + _rotate(axes, place) - _anchor(m, last))
+            radius.append(points.radius)
     return {
-        "contact_name": tuple(chosen),
-        "contact_link": link,
-        "contact_pos": position,
-        "contact_radius": m.geom_size[geoms, 0],
-        "friction": friction.pop() if friction else 1.0,
+        "contact_name": tuple(names),
+        "contact_geom": tuple(of_geom),
+        "contact_link": np.array(link, dtype=np.int32),
+        "contact_pos": np.array(position).reshape(-1, 3),
+        "contact_radius": np.array(radius),
+        "friction": _friction(m, {geom: moving[geom] for geom in geoms}),
     }
+
+
+def _friction(m: mujoco.MjModel, geoms: dict[str, int]) -> float:
+    """The one coefficient of friction of some geoms, 1 of none. Raises ValueError, naming geoms, where they differ."""
+    by_value: dict[float, list[str]] = {}
+    for name, g in geoms.items():
+        by_value.setdefault(0.0 if m.geom_condim[g] == 1 else float(m.geom_friction[g, 0]), []).append(name)
+    if len(by_value) > 1:
+        found = "; ".join(f"{value:g} ({', '.join(by_value[value])})" for value in sorted(by_value))
+        raise ValueError(f"contacts: the geoms must have one coefficient of friction, got {found}.")
+    return next(iter(by_value), 1.0)
+
+
+def _chosen(what: str, names: Sequence[str], known: dict[str, int], kind: str) -> list[str]:
+    """Names that a caller gave. Raises TypeError for no sequence of names, ValueError unless each is known and once."""
+    if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"{what}: expected a sequence of names, got {names!r}.")
+    for i, name in enumerate(names):
+        if name not in known:
+            raise ValueError(f"{what}: {name!r} is not one of the {kind} ({', '.join(known) or 'none'}).")
+        if name in names[:i]:
+            raise ValueError(f"{what}: {name!r} is given twice.")
+    return list(names)
 
 
 def _pose_in(m: mujoco.MjModel, body: int, ancestor: int) -> tuple[np.ndarray, np.ndarray]:

@@ -27,7 +27,8 @@ class Joint(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """One robot. Arrays are NumPy, float64 or int32, read-only; sizes are nlink, nq, nv, nu, nc (contacts).
+    """One robot. Arrays are NumPy, float64 or int32, read-only; sizes are nlink, nq, nv, nu, nc (contacts),
+    nlimit.
 
     Names
         name: of the MJCF model.
@@ -52,7 +53,8 @@ class Model:
         dof_parent (nv,): the previous degree of freedom on the way to the root, -1 at the root.
         dof_damping (nv,) [N m s/rad | N s/m]; dof_armature (nv,) [kg m^2 | kg].
         dof_stiffness (nv,) [N m/rad | N/m]: springs about qpos_spring.
-        dof_range (nv, 2) [rad | m]: joint limits, -inf and inf without one.
+        dof_range (nv, 2) [rad | m]: range of the joint, -inf and inf without one.
+        limit_name: joints that stop at the ends of their range. limit_dof (nlimit,): their degrees of freedom.
         dof_effort (nv,) [N m | N], dof_speed (nv,) [rad/s | m/s]: limits of the drive, inf when unknown.
 
     Configurations
@@ -66,8 +68,9 @@ class Model:
         actuator_kp (nu,) [N m/rad | N/m], actuator_kd (nu,) [N m s/rad | N s/m]
         actuator_gain (nu,) [N m | N per unit of control], actuator_limit (nu,) [N m | N], inf without one.
 
-    Contact spheres with the ground plane z = 0
-        contact_name: names. contact_link (nc,): the link each sits on.
+    Contact spheres with the ground plane z = 0; a corner is one of radius zero
+        contact_name: names, the geom's where it has one sphere, else "geom:suffix" (see `contact_points`).
+        contact_geom: the geom that each belongs to. contact_link (nc,): the link that each sits on.
         contact_pos (nc, 3) [m]: centre in the link frame. contact_radius (nc,) [m].
         friction: Coulomb coefficient.
 
@@ -96,6 +99,8 @@ class Model:
     dof_armature: np.ndarray
     dof_stiffness: np.ndarray
     dof_range: np.ndarray
+    limit_name: tuple[str, ...]
+    limit_dof: np.ndarray
     dof_effort: np.ndarray
     dof_speed: np.ndarray
 
@@ -111,6 +116,7 @@ class Model:
     actuator_limit: np.ndarray
 
     contact_name: tuple[str, ...]
+    contact_geom: tuple[str, ...]
     contact_link: np.ndarray
     contact_pos: np.ndarray
     contact_radius: np.ndarray
@@ -147,3 +153,13 @@ class Model:
     def ncontact(self) -> int:
         """Number of contact spheres."""
         return len(self.contact_radius)
+
+    @property
+    def nlimit(self) -> int:
+        """Number of joint limits."""
+        return len(self.limit_dof)
+
+    @property
+    def nrow(self) -> int:
+        """Number of rows of the solve: the contacts, then the limits."""
+        return self.ncontact + self.nlimit

@@ -37,9 +37,10 @@ class Program:
     """One control step of ``substeps`` simulation steps of ``timestep`` seconds, for ``worlds`` worlds.
 
     ``inputs``, arrays with a row for each world: ``qpos``, ``qvel``, ``control`` and the physical parameters.
-    ``outputs``: ``qpos``, ``qvel``, ``spheres`` (contact sphere centres after the step), ``impulse`` (summed over the
-    substeps) and ``health`` (1 where the state is finite and slower than SPEED_LIMIT). ``outputs_bar`` holds the seeds
-    of the backward pass, ``inputs_bar`` its results, and ``inputs_bar.health`` (0 where these are finite).
+    ``outputs``: ``qpos``, ``qvel``, ``spheres`` (contact sphere centres after the step), ``impulse`` (of the contacts,
+    then of the joint limits, summed over the substeps) and ``health`` (1 where the state is finite and slower than
+    SPEED_LIMIT). ``outputs_bar`` holds the seeds of the backward pass, ``inputs_bar`` its results, and
+    ``inputs_bar.health`` (0 where these are finite).
 
     Every world is one thread of a kernel, or one lane of a thread, and does the same arithmetic in any: world i
     depends neither on the number of worlds nor on the number of CPU threads. Each CPU thread takes its worlds part by
@@ -101,7 +102,8 @@ class Program:
         self._run(key, lambda part: part.backward(parameters))
 
     def equations(self) -> tuple[np.ndarray, ...]:
-        """Packed mass matrix, bias, packed contact Jacobian and depth of the last substep that ran, one row a world."""
+        """Of the last substep that ran, world by world: packed mass matrix, bias, packed Jacobian and depth of contacts
+        and limits."""
         names = ("mass_matrix", "bias", "jacobian", "depth")
         return tuple(self.scratch.dynamics.read(name)[: self.worlds] for name in names)
 
@@ -109,7 +111,7 @@ class Program:
         p, model = self.precision, self.model
         state = [Field("qpos", p.real, (model.nq,)), Field("qvel", p.real, (model.nv,))]
         control, health = Field("control", p.real, (model.nu,)), Field("health", p.real, ())
-        results = [Field("spheres", p.vec3, (model.ncontact,)), Field("impulse", p.vec3, (model.ncontact,))]
+        results = [Field("spheres", p.vec3, (model.ncontact,)), Field("impulse", p.vec3, (model.nrow,))]
         options = {"worlds": self.worlds, "precision": p, "device": self.device}
         self._in = Port([*state, control, health, *parameter_fields(model, p)], **options)
         self._out = Port([*state, health, *results], **options)

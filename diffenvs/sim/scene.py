@@ -12,8 +12,9 @@ def mujoco_model(
 ) -> mujoco.MjModel:
     """The compiled MuJoCo model of a robot: what `Model` holds, on a floor, to look at or to compare with.
 
-    The contact spheres touch the floor (a plane z = 0 named "ground") and nothing else; friction cones are
-    elliptic, with an impratio of 100. A light and the camera "scene_camera" follow the centre of mass.
+    The geoms with contact touch the floor (a plane z = 0 named "ground") and nothing else; friction cones are
+    elliptic, with an impratio of 100. A light and the camera "scene_camera" follow the centre of mass. Joints stop
+    at the ranges of the MJCF, whether the model has limits there or not.
 
     Args:
         model: the robot. Its XML must be self-contained (no mesh or include files).
@@ -32,7 +33,7 @@ def mujoco_model(
     spec = mujoco.MjSpec.from_string(model.xml)
     robot = spec.compile()
     for geom in spec.geoms:
-        touches = element_name(robot, mujoco.mjtObj.mjOBJ_GEOM, geom.id) in model.contact_name
+        touches = element_name(robot, mujoco.mjtObj.mjOBJ_GEOM, geom.id) in model.contact_geom
         geom.contype, geom.conaffinity = 0, int(touches)
         if touches:
             geom.friction, geom.condim = [friction, 0.0, 0.0], 3

@@ -33,7 +33,7 @@ def scratch_fields(model: Model, law: ContactLaw, tables: Tables, precision: Pre
     """Fields in the order in which the kernels go through them."""
     p = precision
     real, vec3, vec6, mat33 = p.real, p.vec3, p.vec6, p.mat33
-    nl, nv, nc = model.nlink, model.nv, model.ncontact
+    nl, nv, nc, nr = model.nlink, model.nv, model.ncontact, model.nrow
     npair, nchain = tables.npair, tables.nchain
 
     def fields(*rows):
@@ -53,25 +53,25 @@ def scratch_fields(model: Model, law: ContactLaw, tables: Tables, precision: Pre
         ("mass_matrix", real, (npair,)),
         ("bias", real, (nv,)),
         ("jacobian", vec3, (nchain,)),
-        ("depth", real, (nc,)),
+        ("depth", real, (nr,)),
     )
     adjoined = fields(
         ("lower", real, (npair,)),
         ("bias_reduced", real, (nv,)),
         ("reduced", vec3, (nchain,)),
-        ("contact_velocity", vec3, (nc,)),
-        ("free_velocity", vec3, (nc,)),
-        ("delassus", mat33, (nc, nc)),
-        ("scale", real, (nc,)),
-        ("relaxation", p.vec2, (nc,)),
-        ("raw", vec3, (nc,)),
-        ("impulse", vec3, (nc,)),
+        ("contact_velocity", vec3, (nr,)),
+        ("free_velocity", vec3, (nr,)),
+        ("delassus", mat33, (nr, nr)),
+        ("scale", real, (nr,)),
+        ("relaxation", p.vec2, (nr,)),
+        ("raw", vec3, (nr,)),
+        ("impulse", vec3, (nr,)),
         ("change", real, (nv,)),
     )
-    solver = [*adjoined, *fields(("history", vec3, (max(1, law.sweeps) * nc,)), ("scaled", real, (nv,)))]
+    solver = [*adjoined, *fields(("history", vec3, (max(1, law.sweeps) * nr,)), ("scaled", real, (nv,)))]
     state = fields(("qpos", real, (model.nq,)), ("qvel", real, (nv,)))
     dynamics = [*pose, *motion, *subtree, *wrench, *axes, *result]
-    return ScratchFields(pose, dynamics, adjoined, solver, state, fields(("total", vec3, (nc,))))
+    return ScratchFields(pose, dynamics, adjoined, solver, state, fields(("total", vec3, (nr,))))
 
 
 class Scratch:

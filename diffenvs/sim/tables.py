@@ -61,13 +61,16 @@ class Tables:
             return constants(values, dtype, p, device)
 
         self.npair, self.nchain = len(topology.row), len(topology.chain_dof)
-        self._sizes = (model.nlink, model.nv, model.nu, model.ncontact)
+        self._sizes = (model.nlink, model.nv, model.nu, model.ncontact, model.nlimit)
+        # of these, those of the contacts come first
+        self._ncontactchain = int(topology.chain_start[model.ncontact])
+        self._nrow = model.nrow
         self._gravity = wp.vec3d(*model.gravity)
         self.start, self.column = ints(topology.start), ints(topology.column)
         self.chain_start, self.chain_dof = ints(topology.chain_start), ints(topology.chain_dof)
         self.common = ints(topology.common)
         self.coefficients = numbers(law.coefficients)
-        self._row, self._chain_contact = ints(topology.row), ints(topology.chain_contact)
+        self._row, self._chain_row = ints(topology.row), ints(topology.chain_row)
         self._parent, self._joint = ints(model.link_parent), ints(model.link_joint)
         self._qpos, self._dof = ints(model.link_qpos), ints(model.link_dof)
         rotations = np.array([quaternion_matrix(q) for q in model.link_quat]).reshape(-1, 3, 3)
@@ -76,27 +79,27 @@ class Tables:
         self._qpos0, self._qpos_spring = numbers(model.qpos0), numbers(model.qpos_spring)
         self._actuator_dof = ints(model.actuator_dof)
         self._gain, self._limit = numbers(model.actuator_gain), numbers(model.actuator_limit)
-        self._contact_link = ints(model.contact_link)
+        self._contact_link, self._limit_dof = ints(model.contact_link), ints(model.limit_dof)
+        self._low, self._high = (numbers(model.dof_range[model.limit_dof, side]) for side in (0, 1))
 
     def dynamics(self, timestep: float) -> list:
         """Arguments of ``dynamics`` after ``first`` and before the parameters."""
-        nlink, nv, nu, nc = self._sizes
+        nlink, nv, nu, nc, nlimit = self._sizes
         return [
-            *(nlink, nv, nu, self.npair, nc, self.nchain, 0.5 * timestep, self._gravity),
+            *(nlink, nv, nu, self.npair, nc, nlimit, self._ncontactchain, self.nchain, 0.5 * timestep, self._gravity),
             *(self._parent, self._joint, self._qpos, self._dof, self._rotation, self._axis),
             *(self._dof_link, self._dof_qpos, self._qpos0, self._qpos_spring),
             *(self._actuator_dof, self._gain, self._limit, self._row, self.column),
-            *(self._contact_link, self._chain_contact, self.chain_dof),
+            *(self._contact_link, self._limit_dof, self._low, self._high, self._chain_row, self.chain_dof),
         ]
 
     def tree(self, timestep: float) -> list:
         """Sizes, step and tables of the kernels that factor and solve."""
-        _, nv, _, nc = self._sizes
-        return [nv, nc, timestep, self.start, self.column, self.chain_start, self.chain_dof]
+        return [self._sizes[1], self._nrow, timestep, self.start, self.column, self.chain_start, self.chain_dof]
 
     def chains(self) -> list:
-        """Tables of the paths from the contacts to the root."""
-        return [self._sizes[3], self.chain_start, self.chain_dof]
+        """Tables of the paths from the rows to the root."""
+        return [self._nrow, self.chain_start, self.chain_dof]
 
     def integrate(self, timestep: float) -> list:
         """Arguments of ``integrate`` after ``first`` and before the state."""

@@ -1,4 +1,7 @@
-"""Index tables that follow from a model's tree: the packed mass matrix and the paths from contacts to the root."""
+"""Index tables that follow from a model's tree: the packed mass matrix and the paths to the root.
+
+A *row* is one constraint of the solve: the contacts, then the joint limits.
+"""
 
 from dataclasses import dataclass
 
@@ -12,8 +15,8 @@ class Topology:
     """Integer tables (int32), read by kernels.
 
     start (nv + 1,): first entry of each row of the packed mass matrix; row, column (npair,): its dofs.
-    chain_start (nc + 1,): first entry of each contact's path; chain_dof, chain_contact: dof and contact of an entry.
-    common (nc, nc): number of dofs that two paths share; they are the last ones of both.
+    chain_start (nrow + 1,): first entry of each row's path to the root; chain_dof, chain_row: dof and row of an entry.
+    common (nrow, nrow): number of dofs that two paths share; they are the last ones of both.
     dof_qpos (nv,): index into qpos of a hinge or slide dof, -1 for free and ball joints.
     """
 
@@ -22,7 +25,7 @@ class Topology:
     column: np.ndarray
     chain_start: np.ndarray
     chain_dof: np.ndarray
-    chain_contact: np.ndarray
+    chain_row: np.ndarray
     common: np.ndarray
     dof_qpos: np.ndarray
 
@@ -40,7 +43,8 @@ def build_topology(model: Model) -> Topology:
     rows = [path(d) for d in range(model.nv)]
     # the last dof of a contact's link begins its path to the root
     last_dof = {int(link): d for d, link in enumerate(model.dof_link)}
-    chains = [path(last_dof[int(link)]) for link in model.contact_link]
+    ends = [*(last_dof[int(link)] for link in model.contact_link), *(int(d) for d in model.limit_dof)]
+    chains = [path(d) for d in ends]
     scalar = (Joint.SLIDE, Joint.HINGE)
     qpos_of = [int(model.link_qpos[link]) if int(model.link_joint[link]) in scalar else -1 for link in model.dof_link]
 
@@ -56,7 +60,7 @@ def build_topology(model: Model) -> Topology:
         column=flat(c for r in rows for c in r),
         chain_start=offsets(chains),
         chain_dof=flat(d for c in chains for d in c),
-        chain_contact=flat(i for i, c in enumerate(chains) for _ in c),
+        chain_row=flat(i for i, c in enumerate(chains) for _ in c),
         common=flat(len(set(a) & set(b)) for a in chains for b in chains).reshape(len(chains), len(chains)),
         dof_qpos=flat(qpos_of),
     )

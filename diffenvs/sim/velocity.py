@@ -19,13 +19,13 @@ def velocity_functions(precision: Precision) -> SimpleNamespace:
     @wp.func
     def sum_impulses(
         w: int,
-        ncontact: int,
+        nrow: int,
         substep: int,
         impulse: wp.array2d(dtype=vec3),
         total: wp.array2d(dtype=vec3),
     ):
         """Over the substeps of a control step."""
-        for c in range(ncontact):
+        for c in range(nrow):
             if substep == 0:
                 total[w, c] = impulse[w, c]
             else:
@@ -34,7 +34,7 @@ def velocity_functions(precision: Precision) -> SimpleNamespace:
     @wp.func
     def add_impulses(
         w: int,
-        ncontact: int,
+        nrow: int,
         chain_start: wp.array(dtype=int),
         chain_dof: wp.array(dtype=int),
         columns: wp.array2d(dtype=vec3),
@@ -42,7 +42,7 @@ def velocity_functions(precision: Precision) -> SimpleNamespace:
         right: wp.array2d(dtype=real),
     ):
         """right += columns p."""
-        for c in range(ncontact):
+        for c in range(nrow):
             p = impulse[w, c]
             for k in range(chain_start[c], chain_start[c + 1]):
                 d = chain_dof[k]

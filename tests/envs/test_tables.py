@@ -62,7 +62,7 @@ def test_rewards_are_all_there_with_their_weights(env, docs):
 
 def test_every_weight_acts_on_its_own_term(env_id, env):
     state, next_state = env.state, env.state.replace(qvel=env.state.qvel + 0.5)
-    action = torch.full((2, 12), 0.3)
+    action = torch.full(env.action_space.shape, 0.3)
     terms = env.task.reward_terms(state, action, next_state)
     for name in terms:
         weight = getattr(env.task.config, f"{name}_weight")
@@ -74,6 +74,6 @@ def test_every_weight_acts_on_its_own_term(env_id, env):
 
 def test_a_window_is_rewarded_as_its_steps_are(env):
     window = env.state.map(lambda value: torch.stack((value, value)))
-    action = torch.full((2, 2, 12), 0.3)
+    action = torch.full((2, *env.action_space.shape), 0.3)
     one = env.task.reward(env.state, action[0], env.state)
     torch.testing.assert_close(env.task.reward(window, action, window), torch.stack((one, one)))

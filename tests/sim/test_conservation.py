@@ -27,7 +27,7 @@ PENDULUM = """<mujoco><worldbody><body><joint axis="0 1 0"/>
 
 def weightless(robot):
     """A robot that nothing acts upon, with the gains still in its drives."""
-    model = load_model(ASSETS / f"{robot}.xml", contacts=())
+    model = load_model(ASSETS / f"{robot}.xml", contacts=(), limits=False)
     return dataclasses.replace(model, gravity=np.zeros(3))
 
 
@@ -140,7 +140,7 @@ def test_a_frictionless_ball_picks_up_no_rotation(law):
 def test_a_push_translates_a_flying_robot(robot, place):
     """A10: d(position after T) / d(initial velocity) = T times the identity, in float32, here and 100 m away."""
     steps, step = 50, 0.01
-    model = load_model(ASSETS / f"{robot}.xml", contacts=())
+    model = load_model(ASSETS / f"{robot}.xml", contacts=(), limits=False)
     sim, parameters = simulation(model, Hard(), 1, step, dtype=torch.float32)
     qpos = torch.tensor(model.home[None], dtype=torch.float32)
     qpos[0, :2] += place

@@ -9,6 +9,7 @@ from diffenvs.sim.model import Joint, Model
 
 CHAIN = """
 <mujoco model="chain">
+  <default><geom contype="0" conaffinity="0"/></default>
   <worldbody>
     <geom type="plane" size="0 0 1"/>
     <body name="post" pos="0.1 -0.2 0.3" euler="20 -30 50">
@@ -23,7 +24,7 @@ CHAIN = """
           <geom type="box" size="0.1 0.02 0.05"/>
           <body name="bracket" pos="0 0.1 0" euler="-70 5 12">
             <geom type="ellipsoid" size="0.02 0.03 0.08" pos="0.01 0 0.02" euler="11 22 33"/>
-            <geom name="knob" type="sphere" size="0.04" pos="0 0.02 0.1" friction="0.6"/>
+            <geom name="knob" type="sphere" contype="1" size="0.04" pos="0 0.02 0.1" friction="0.6"/>
             <body name="hand" pos="0.05 0 0.15" euler="0 45 10">
               <joint name="wrist" type="hinge" axis="1 0 0" pos="0 0.03 -0.02"/>
               <geom type="box" size="0.02 0.03 0.01" pos="0.05 0 0"/>
@@ -39,6 +40,7 @@ CHAIN = """
 BALLS = """
 <mujoco model="balls">
   <option gravity="0 1 -3"/>
+  <default><geom contype="0" conaffinity="0"/></default>
   <worldbody>
     <body name="top" pos="0 0 2" euler="40 10 0">
       <joint name="shoulder" type="ball" pos="0.02 0.05 0.3" damping="0.1"/>
@@ -47,7 +49,7 @@ BALLS = """
         <joint name="push" type="slide" axis="0 0 1"/>
         <joint name="ball" type="ball" pos="0.1 0 0.05"/>
         <geom type="cylinder" size="0.04 0.2"/>
-        <geom type="sphere" size="0.05" pos="0 0 -0.2" friction="0.6"/>
+        <geom type="sphere" size="0.05" pos="0 0 -0.2" friction="0.6" contype="1"/>
       </body>
     </body>
   </worldbody>
@@ -56,6 +58,7 @@ BALLS = """
 
 FREE = """
 <mujoco model="free">
+  <default><geom contype="0" conaffinity="0"/></default>
   <worldbody>
     <body name="cart" pos="1 2 3" euler="30 40 50">
       <freejoint/>
@@ -68,7 +71,7 @@ FREE = """
     </body>
     <body name="ball" pos="0 -1 1">
       <freejoint name="second"/>
-      <geom name="bounce" type="sphere" size="0.1" friction="0.3" pos="0 0.01 0"/>
+      <geom name="bounce" type="sphere" conaffinity="1" size="0.1" friction="0.3" pos="0 0.01 0"/>
     </body>
   </worldbody>
 </mujoco>
@@ -293,14 +296,61 @@ def test_bad_input_is_one_sentence(argument, error, words):
 def test_contacts_are_chosen_by_name():
     assert load_model(FREE, contacts=()).ncontact == 0
     assert load_model(FREE, contacts=["bounce"]).contact_radius.tolist() == [0.1]
-    with pytest.raises(ValueError, match=r"contacts: 'foot' is not one of the spheres on moving bodies \(bounce\)"):
-        load_model(FREE, contacts=["foot"])
+    # whether it collides in MuJoCo or not
+    assert load_model(FREE, contacts=["geom2", "geom1"]).contact_geom == ("geom2",) * 16 + ("geom1",) * 8
+
+
+FLOORED = FREE.replace("<worldbody>", '<worldbody><geom name="floor" type="plane" size="0 0 1"/>')
+
+
+@pytest.mark.parametrize(
+    ("contacts", "error", "words"),
+    [
+        (["foot"], ValueError, r"contacts: 'foot' is not one of the geoms on moving bodies \(geom1, .*, bounce\)"),
+        (["floor"], ValueError, r"contacts: 'floor' is not one of the geoms on moving bodies"),
+        (["bounce", "bounce"], ValueError, "contacts: 'bounce' is given twice"),
+        ("bounce", TypeError, "contacts: expected a sequence of names, got 'bounce'"),
+        ([3], TypeError, r"contacts: expected a sequence of names, got \[3\]"),
+    ],
+)
+def test_wrong_contacts_are_refused(contacts, error, words):
+    with pytest.raises(error, match=words):
+        load_model(FLOORED, contacts=contacts)
 
 
 def test_contacts_of_different_friction_are_refused():
-    xml = FREE.replace('<geom name="bounce"', '<geom size="0.1" friction="0.2"/><geom name="bounce"')
-    with pytest.raises(ValueError, match=r"one coefficient of friction, got \[0.2, 0.3\]"):
+    xml = FREE.replace(
+        '<geom name="bounce"', '<geom name="pad" size="0.1" friction="0.2" contype="1"/><geom name="bounce"'
+    )
+    with pytest.raises(ValueError, match=r"one coefficient of friction, got 0.2 \(pad\); 0.3 \(bounce\)"):
         load_model(xml)
+    assert load_model(xml, contacts=["pad"]).friction == 0.2
+
+
+def test_limits_are_chosen_by_name():
+    xml = CHAIN.replace('name="wrist"', 'name="wrist" range="-10 20"')
+    assert load_model(xml).limit_name == ("yaw", "wrist")
+    assert load_model(xml).limit_dof.tolist() == [1, 3]
+    assert load_model(xml, limits=False).limit_dof.tolist() == []
+    assert load_model(xml, limits=["wrist"]).limit_dof.tolist() == [3]
+    # the range is a fact about the joint, whether it stops there or not
+    assert np.isfinite(load_model(xml, limits=False).dof_range[1]).all()
+    assert load_model(BALLS).nlimit == 0
+
+
+@pytest.mark.parametrize(
+    ("limits", "error", "words"),
+    [
+        (["pitch"], ValueError, r"limits: 'pitch' is not one of the joints with a range \(yaw\)"),
+        (["yaw", "yaw"], ValueError, "limits: 'yaw' is given twice"),
+        ("yaw", TypeError, "limits: expected a sequence of names, got 'yaw'"),
+        (None, TypeError, "limits: expected a sequence of names, got None"),
+        (1, TypeError, "limits: expected a sequence of names, got 1"),
+    ],
+)
+def test_wrong_limits_are_refused(limits, error, words):
+    with pytest.raises(error, match=words):
+        load_model(CHAIN, limits=limits)
 
 
 def test_disabled_gravity_limits_and_contacts_are_read():
@@ -308,4 +358,5 @@ def test_disabled_gravity_limits_and_contacts_are_read():
     model = load_model(CHAIN.replace("<worldbody>", flags))
     assert model.gravity.tolist() == [0.0, 0.0, 0.0]
     assert np.isinf(model.dof_range).all()
+    assert model.nlimit == 0
     assert model.ncontact == 0

@@ -18,7 +18,7 @@ BALL = """
     <body pos="0 0 0.1">
       <freejoint/>
       <geom size="0.1" mass="2" friction="0.3"/>
-      <geom type="box" size="0.2 0.2 0.2" mass="0"/>
+      <geom type="box" size="0.2 0.2 0.2" mass="0" contype="0" conaffinity="0"/>
     </body>
   </worldbody>
 </mujoco>
@@ -52,6 +52,14 @@ def test_without_ground_there_is_no_floor():
 def test_contacts_that_were_not_chosen_do_not_collide():
     m = mujoco_model(load_model(BALL, contacts=()), timestep=0.002)
     assert [m.geom(g).name for g in colliding(m)] == ["ground"]
+
+
+def test_a_geom_of_several_contact_points_collides_as_one():
+    model = load_model(BALL.replace('mass="0" contype="0"', 'mass="0" friction="0.3" contype="1"'))
+    assert model.ncontact == 9
+    m = mujoco_model(model, timestep=0.002)
+    kinds = mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_SPHERE, mujoco.mjtGeom.mjGEOM_BOX
+    assert sorted(m.geom_type[colliding(m)]) == [*kinds]
 
 
 def test_a_dropped_ball_rests_on_the_floor():

@@ -61,6 +61,8 @@ def test_every_input_of_a_random_tree():
                 gradient,
                 directions=1,
                 seed=2,
+                # the longest for inputs that act almost linearly, where rounding is all that a difference errs by
+                steps=(1e-4, 1e-5, 1e-6, 1e-7),
                 scale=SCALE.get(name, 1.0),
             )
             assert error.max() < 1e-6, f"{name}: {error.tolist()}"

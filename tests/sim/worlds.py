@@ -14,9 +14,9 @@ STEPS = {"quadruped": (0.01, 0.01), "anymal_d": (0.02, 0.005)}
 
 
 def simulator(robot: str, law, worlds: int, dtype=torch.float64, **options) -> Simulator:
-    """The robot at the steps of its task."""
+    """The robot as its task has it: at its steps, without joint limits."""
     control_timestep, timestep = STEPS[robot]
-    model = load_model(ASSETS / f"{robot}.xml")
+    model = load_model(ASSETS / f"{robot}.xml", limits=False)
     return Simulator(model, law, worlds, control_timestep=control_timestep, timestep=timestep, dtype=dtype, **options)
 
 

@@ -14,6 +14,7 @@ from diffenvs.sim.precision import Precision
 @dataclass(frozen=True)
 class Hard:
     """Inelastic contact with Coulomb friction: impulses where the sphere touches (d >= 0), none elsewhere.
+    A joint that reaches the end of its range stops there likewise.
 
     The weight of a contact in ``sweeps`` is the unit step of its penetration depth d at mid-step (Schwarke et al.
     2025, Alg. 2). There is no position stabilisation.

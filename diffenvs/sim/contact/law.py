@@ -1,4 +1,8 @@
-"""What a contact law is: a frozen value that turns contact velocities and depths into impulses."""
+"""What a contact law is: a frozen value that turns velocities and depths of rows into impulses.
+
+A row is a contact with the ground or a joint limit; the contacts come first. The row of a limit has a normal direction
+only: its tangential velocity is zero, and friction finds nothing to do.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar, Protocol

@@ -17,10 +17,11 @@ class Smoothed:
 
     Schwarke et al. 2025, Alg. 1 and Eq. 5. All contacts take part at any height, so there is a small force at a
     distance; a loaded foot sinks by d(t) = ln(1 + A kappa g h t) / kappa, about a centimetre a second at kappa 300.
+    A joint gives way at the end of its range likewise, d in rad or m, with the same kappa in 1/rad or 1/m.
 
     Gradient: exact, everywhere.
 
-    kappa [1/m]: sharpness; the hard law is its limit. Raises ValueError unless above 0 and below
+    kappa [1/m | 1/rad]: sharpness; the hard law is its limit. Raises ValueError unless above 0 and below
         1e12, where float32 still holds kappa d.
     sweeps: Gauss-Seidel sweeps. Raises ValueError unless it is an integer of at least 1.
     """

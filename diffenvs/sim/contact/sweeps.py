@@ -1,10 +1,11 @@
-"""Gauss-Seidel sweeps for contact with Coulomb friction, and their adjoint, written by hand.
+"""Gauss-Seidel sweeps for contact with Coulomb friction and joint limits, and their adjoint, written by hand.
 
 Schwarke et al. 2025, Alg. 1 and 2, with another step size. Per contact j, with u = c_j + sum_k w_jk G_jk p_k, w_jj = 1
 and w_jk = weight(d_k), first the normal part, then the tangential one, whose u_t knows of the new normal part:
     p_n <- max(p_n - r_n u_n, 0),   p_t <- clip(p_t - r_t u_t, mu p_n)   (Eq. 14),
-from p_j = -R_jj^-1 c_j, and p_j <- weight(d_j) p_j after the last sweep. A law is its weight over the penetration
-depth d: a step (hard) or a sigmoid (smoothed).
+from p_j = -R_jj^-1 c_j, and p_j <- weight(d_j) p_j after the last sweep. Joint limits are rows like
+contacts, whose blocks have a normal part only. A law is its weight over the depth d: a step (hard) or a sigmoid
+(smoothed).
 
 R_jj = G_jj + RIDGE tr(G_jj) 1, r_t = (tr R_tt^4)^(-1/4), a smooth bound, within 19 %, of the inverse of the largest
 eigenvalue, and r_n = (R_nn^2 + mu^2 |R_nt|^2)^(-1/2). With 1 / R_nn the sweeps of a slipping contact, whose p_t follows
@@ -121,14 +122,14 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
     def residual(
         w: int,
         j: int,
-        ncontact: int,
+        nrow: int,
         free_velocity: wp.array2d(dtype=vec3),
         delassus: wp.array3d(dtype=mat33),
         scale: wp.array2d(dtype=real),
         raw: wp.array2d(dtype=vec3),
     ) -> vec3:
         u = free_velocity[w, j]
-        for k in range(ncontact):
+        for k in range(nrow):
             share = wp.where(k == j, real(1.0), scale[w, k])
             u = u + delassus[w, j, k] * (raw[w, k] * share)
         return u
@@ -136,6 +137,7 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def impulses(
         ncontact: int,
+        nrow: int,
         sweeps: int,
         timestep: wp.float64,
         coefficients: wp.array(dtype=real),
@@ -151,24 +153,25 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
         impulse: wp.array2d(dtype=vec3),
     ):
         w = wp.tid()
-        for j in range(ncontact):
+        for j in range(nrow):
             scale[w, j] = weight(depth[w, j], coefficients)
             block = ridged(delassus[w, j, j])
             relaxation[w, j] = steps(block, friction[w])
             raw[w, j] = (wp.inverse(block) * free_velocity[w, j]) * (-included(depth[w, j]))
         for i in range(sweeps):
-            for j in range(ncontact):
+            for j in range(nrow):
                 p = raw[w, j]
-                history[w, i * ncontact + j] = p
-                u = residual(w, j, ncontact, free_velocity, delassus, scale, raw)
+                history[w, i * nrow + j] = p
+                u = residual(w, j, nrow, free_velocity, delassus, scale, raw)
                 q = proposal(p, u, delassus[w, j, j], relaxation[w, j])
                 raw[w, j] = clip(q, friction[w]) * included(depth[w, j])
-        for j in range(ncontact):
+        for j in range(nrow):
             impulse[w, j] = raw[w, j] * scale[w, j]
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def adjoint(
         ncontact: int,
+        nrow: int,
         sweeps: int,
         timestep: wp.float64,
         coefficients: wp.array(dtype=real),
@@ -195,20 +198,20 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
         w = wp.tid()
         mu = friction[w]
         mu_bar = real(0.0)
-        for j in range(ncontact):
+        for j in range(nrow):
             raw_bar[w, j] = impulse_bar[w, j] * scale[w, j]
             scale_bar[w, j] = wp.dot(impulse_bar[w, j], raw[w, j])
             relaxation_bar[w, j] = vec2()
             free_velocity_bar[w, j] = vec3()
             contact_velocity_bar[w, j] = vec3()
-            for k in range(ncontact):
+            for k in range(nrow):
                 delassus_bar[w, j, k] = mat33()
-        for r in range(sweeps * ncontact):
-            n = sweeps * ncontact - 1 - r
-            j = n % ncontact
+        for r in range(sweeps * nrow):
+            n = sweeps * nrow - 1 - r
+            j = n % nrow
             p = history[w, n]
             raw[w, j] = p
-            u = residual(w, j, ncontact, free_velocity, delassus, scale, raw)
+            u = residual(w, j, nrow, free_velocity, delassus, scale, raw)
             own = delassus[w, j, j]
             size = relaxation[w, j]
             q = proposal(p, u, own, size)
@@ -226,7 +229,7 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
             relaxation_bar[w, j] = relaxation_bar[w, j] - vec2(slide, n_bar * u[2])
             across = wp.outer(vec3(tx_bar, ty_bar, real(0.0)), vec3(real(0.0), real(0.0), change))
             free_velocity_bar[w, j] = free_velocity_bar[w, j] + u_bar
-            for k in range(ncontact):
+            for k in range(nrow):
                 back = wp.transpose(delassus[w, j, k]) * u_bar
                 if k == j:
                     delassus_bar[w, j, k] = delassus_bar[w, j, k] + wp.outer(u_bar, raw[w, k]) + across
@@ -236,7 +239,7 @@ def sweep_kernels(precision: Precision, weight: wp.Function, slope: wp.Function,
                     delassus_bar[w, j, k] = delassus_bar[w, j, k] + wp.outer(u_bar, raw[w, k] * s)
                     raw_bar[w, k] = raw_bar[w, k] + back * s
                     scale_bar[w, k] = scale_bar[w, k] + wp.dot(back, raw[w, k])
-        for j in range(ncontact):
+        for j in range(nrow):
             block = ridged(delassus[w, j, j])
             y = (wp.transpose(wp.inverse(block)) * raw_bar[w, j]) * included(depth[w, j])
             free_velocity_bar[w, j] = free_velocity_bar[w, j] - y
