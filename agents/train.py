@@ -93,7 +93,7 @@ def prepare(algorithm: str, options: RunOptions, settings: Any = None, ranks: Al
         FileExistsError: a run is already there. Nothing has been written in any of these cases.
     """
     name = f"{options.env.split(':')[-1]}-{algorithm}-{options.contact}-{options.seed}"
-    directory = options.out or Path("runs") / name
+    directory = Path(options.out or Path("runs") / name)
     ranks = ranks or Alone(device=options.device)
     if directory.exists() and not directory.is_dir():
         raise FileExistsError(f"{directory} is a file: choose another --out")

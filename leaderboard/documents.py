@@ -42,7 +42,7 @@ def _sizes(facts: Mapping[str, Facts], record: Mapping[str, Any]) -> str:
                 f"{envs.single_observation_space.shape[0]} / {envs.single_action_space.shape[0]}",
                 f"{len(set(core.model.link_body.tolist()))} / {core.model.ncontact}",
                 f"{1.0 / step:.0f} Hz / {1.0 / core.simulator.timestep:.0f} Hz",
-                f"{row.max_episode_steps * step:g} s",
+                f"{row.max_episode_steps * step:.3g} s",
                 "-" if found is None else f"{found.forward / 1e3:.1f} k / {found.gradient / 1e3:.1f} k",
             )
         )
