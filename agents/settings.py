@@ -72,6 +72,13 @@ PPO = MappingProxyType(
         "DiffQuadruped-v0": PpoSettings(),
         # None are printed: those of the other robot.
         "DiffAnymal-v0": PpoSettings(),
+        # DiffRL's baselines (rl_games), with the learning rate of a KL divergence of 0.008; untuned here.
+        **dict.fromkeys(
+            ("DiffAnt-v0", "DiffHumanoid-v0"),
+            PpoSettings(
+                horizon=32, lr=3e-4, desired_kl=0.008, actor_hidden=(256, 128, 64), critic_hidden=(256, 128, 64)
+            ),
+        ),
     }
 )
 

@@ -169,7 +169,8 @@ def test_the_gradient_of_a_shac_window_is_bounded(env_id, law):
     with env.rollout(32) as rollout:
         for _ in range(32):
             rollout.step(torch.tanh(evaluate(leaves, rollout.obs)))
-    assert (env.simulator.contact_impulses()[..., 2] > 1e-6).double().mean() > 0.3
+    # some of the points that can touch the ground do, in most of the worlds
+    assert (env.simulator.contact_impulses()[..., 2] > 1e-6).any(1).double().mean() > 0.5
     gradients = torch.autograd.grad(rollout.discounted_return(0.99, lambda obs: evaluate(critic, obs)) / 32, leaves)
     norm = float(torch.cat([g.flatten() for g in gradients]).norm())
     print(f"{env_id} {law}: norm of the gradient of a window {norm:.3g}")

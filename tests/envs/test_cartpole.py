@@ -68,8 +68,8 @@ def test_starts_hang_around_the_middle():
 
 
 def test_a_small_swing_has_the_period_of_a_rod():
-    """On a held cart, hanging, a rod of length l swings with 2 pi sqrt(2 l / (3 g)), 1.638 s; its damping of 1 N m s/rad
-    at the hinge lowers the frequency to sqrt(w^2 - (d / 2 I)^2) and the swing by exp(-d t / 2 I), I = m l^2 / 3."""
+    """On a held cart, hanging, a rod of length l swings with w = sqrt(3 g / (2 l)), in 1.64 s; its damping of
+    1 N m s/rad lowers the frequency to sqrt(w^2 - (d / 2 I)^2) and the swing by exp(-d t / 2 I), I = m l^2 / 3."""
     env = make(1, config={"timestep": 1 / 960})
     inertia = 2.5 / 3.0
     parameters = env.parameters

@@ -187,10 +187,13 @@ def test_an_episode_ends_where_diffrls_does(env_id, limit):
     assert env.task.terminated(env.state.replace(qpos=qpos)).tolist() == [False, True, True]
 
 
-def test_an_ant_that_is_told_nothing_collapses_and_ends():
-    """As DiffRL's does: its ankles' limits do not bear it above the height that ends an episode."""
+def test_an_ant_that_collapses_ends():
+    """As DiffRL's does: its ankles' limits do not bear it above the height that ends an episode, not from 30 degrees."""
     env = make("DiffAnt-v0", 4, autoreset_mode="Disabled")
-    assert math.sin(env.model.dof_range[7, 0]) * 0.4 * math.sqrt(2.0) + 0.08 < env.task.config.fallen_height
+    qpos = env.state.qpos.clone()
+    qpos[:, 7:] = torch.tensor([0.0, 1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0], dtype=torch.float64) * math.radians(30.0)
+    qpos[:, 2] = 0.4
+    env.state = env.state.replace(qpos=qpos, qvel=torch.zeros_like(env.state.qvel))
     for _ in range(150):
         _, _, terminated, *_ = env.step(torch.zeros(4, 8))
     assert terminated.all()
