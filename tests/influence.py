@@ -13,8 +13,15 @@ WITHOUT = MappingProxyType(
         "DiffCartpole-v0": ("friction", "link_pos", "contact_pos", "contact_radius"),
     }
 )
+# springs and dampers of a mass that falls for tenths of a second
+SMALLEST = MappingProxyType({"DiffFallingMass-v0": 1e-6})
 
 
 def influential(env_id: str, names: tuple[str, ...]) -> tuple[str, ...]:
     """Those of `names` that change what happens."""
     return tuple(name for name in names if name not in WITHOUT.get(env_id, ()))
+
+
+def smallest(env_id: str) -> float:
+    """Largest derivative, in units of the inputs' sizes, that every influential input must surpass somewhere."""
+    return SMALLEST.get(env_id, 1e-4)

@@ -21,7 +21,7 @@ from diffenvs.sim.contact import CONTACT
 from diffenvs.sim.launches import Launches
 from diffenvs.sim.scratch import Scratch
 from tests.conftest import Counter
-from tests.influence import influential
+from tests.influence import influential, smallest
 
 IDS = [row.id for row in diffenvs.ENVS]
 HORIZONS = (1, 2, 5)
@@ -39,8 +39,6 @@ LEAST_TOUCHING = {"DiffFallingMass-v0": 0.05, "DiffCheetah-v0": 0.1, "DiffCartpo
 SELDOM = {"DiffHopper-v0": ("friction",)}
 # gains that motors do not have, of a cart of 50 kg, after one step
 TOO_SMALL_TO_TELL = {"DiffCartpole-v0": 1e-5}
-# springs and dampers of a mass that falls for 0.05 s
-LEAST_SIZE = {"DiffFallingMass-v0": 1e-6}
 
 
 @functools.cache
@@ -89,7 +87,7 @@ def test_every_parameter_has_a_gradient_where_differences_say_so(env_id, law, na
     # differences that are not zero, and a gradient that agrees with them
     assert all(entry.right > entry.idle for entry in entries)
     assert all(entry.worst <= tolerance(HORIZONS[-1]) for entry in entries)
-    assert max(entry.size for entry in entries) > LEAST_SIZE.get(env_id, 1e-4)
+    assert max(entry.size for entry in entries) > smallest(env_id)
 
 
 # --- negative controls: simulators that are wrong ---
