@@ -3,7 +3,9 @@
 For laws that solve for impulses. A row is a contact or a joint limit.
 ``condense``: factor the mass matrix and form, per row, the velocity at the step's start J v, the velocity that
 it would have at the step's end without impulses c = J (v - h M^-1 b), and the Delassus matrix
-G = J M^-1 J^T in 3x3 blocks (Schwarke et al. 2025, Eq. 9-11, with the sign of c corrected).
+G = J M^-1 J^T (Schwarke et al. 2025, Eq. 9-11, with the sign of c corrected). G lies in three arrays: ``delassus``, 3x3
+blocks between contacts; ``coupling`` (nlimit, nc), 3-vectors, the velocity that a limit's impulse gives a contact; and
+``stops`` (nlimit, nlimit), numbers between limits.
 ``apply``: v+ = v + M^-1 (J^T p - h b) (Eq. 15).
 
 With M = L^T D L, everything is written in X = L^-T J^T, which is as sparse as the path from the row to the
@@ -33,6 +35,7 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def condense(
+        ncontact: int,
         nv: int,
         nrow: int,
         timestep: wp.float64,
@@ -51,6 +54,8 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
         contact_velocity: wp.array2d(dtype=vec3),
         free_velocity: wp.array2d(dtype=vec3),
         delassus: wp.array3d(dtype=mat33),
+        coupling: wp.array3d(dtype=vec3),
+        stops: wp.array3d(dtype=real),
     ):
         w = wp.tid()
         step = real(timestep)
@@ -77,8 +82,8 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
                 drift = drift + x * (bias_reduced[w, d] / lower[w, row])
             contact_velocity[w, c] = now
             free_velocity[w, c] = now - drift * step
-        for a in range(nrow):
-            for b in range(a, nrow):
+        for a in range(ncontact):
+            for b in range(a, ncontact):
                 n = common[a, b]
                 sa = chain_start[a + 1] - n
                 sb = chain_start[b + 1] - n
@@ -89,6 +94,27 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
                 delassus[w, a, b] = block
                 if a != b:
                     delassus[w, b, a] = wp.transpose(block)
+        for a in range(ncontact, nrow):
+            for b in range(ncontact):
+                n = common[a, b]
+                sa = chain_start[a + 1] - n
+                sb = chain_start[b + 1] - n
+                column_block = vec3()
+                for k in range(n):
+                    column_block = column_block + reduced[w, sb + k] * (
+                        reduced[w, sa + k][2] / lower[w, start[chain_dof[sa + k]]]
+                    )
+                coupling[w, a - ncontact, b] = column_block
+            for b in range(a, nrow):
+                n = common[a, b]
+                sa = chain_start[a + 1] - n
+                sb = chain_start[b + 1] - n
+                entry = real(0.0)
+                for k in range(n):
+                    entry = entry + reduced[w, sb + k][2] * (reduced[w, sa + k][2] / lower[w, start[chain_dof[sa + k]]])
+                stops[w, a - ncontact, b - ncontact] = entry
+                if a != b:
+                    stops[w, b - ncontact, a - ncontact] = entry
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def apply(
@@ -161,6 +187,7 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
 
     @wp.kernel(module="unique", enable_backward=False, module_options=precision.options)
     def condense_adjoint(
+        ncontact: int,
         nv: int,
         nrow: int,
         timestep: wp.float64,
@@ -177,6 +204,8 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
         contact_velocity_bar: wp.array2d(dtype=vec3),
         free_velocity_bar: wp.array2d(dtype=vec3),
         delassus_bar: wp.array3d(dtype=mat33),
+        coupling_bar: wp.array3d(dtype=vec3),
+        stops_bar: wp.array3d(dtype=real),
         lower_bar: wp.array2d(dtype=real),
         bias_reduced_bar: wp.array2d(dtype=real),
         reduced_bar: wp.array2d(dtype=vec3),
@@ -188,8 +217,8 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
         """Takes what ``apply_adjoint`` left in lower_bar, bias_reduced_bar and reduced_bar further to the inputs."""
         w = wp.tid()
         step = real(timestep)
-        for a in range(nrow):
-            for b in range(a, nrow):
+        for a in range(ncontact):
+            for b in range(a, ncontact):
                 g = delassus_bar[w, a, b]
                 if a != b:
                     g = g + wp.transpose(delassus_bar[w, b, a])
@@ -205,6 +234,35 @@ def constraint_kernels(precision: Precision) -> SimpleNamespace:
                     lower_bar[w, s] = lower_bar[w, s] - wp.dot(reduced[w, sa + k], ga) * inverse
                     reduced_bar[w, sa + k] = reduced_bar[w, sa + k] + ga
                     reduced_bar[w, sb + k] = reduced_bar[w, sb + k] + gb
+        for a in range(ncontact, nrow):
+            for b in range(ncontact):
+                along_b = coupling_bar[w, a - ncontact, b]
+                n = common[a, b]
+                sa = chain_start[a + 1] - n
+                sb = chain_start[b + 1] - n
+                for k in range(n):
+                    s = start[chain_dof[sa + k]]
+                    inverse = real(1.0) / lower[w, s]
+                    x_a = reduced[w, sa + k][2]
+                    ga_n = wp.dot(along_b, reduced[w, sb + k]) * inverse
+                    lower_bar[w, s] = lower_bar[w, s] - x_a * ga_n * inverse
+                    reduced_bar[w, sa + k] = reduced_bar[w, sa + k] + vec3(real(0.0), real(0.0), ga_n)
+                    reduced_bar[w, sb + k] = reduced_bar[w, sb + k] + along_b * (x_a * inverse)
+            for b in range(a, nrow):
+                g_n = stops_bar[w, a - ncontact, b - ncontact]
+                if a != b:
+                    g_n = g_n + stops_bar[w, b - ncontact, a - ncontact]
+                n = common[a, b]
+                sa = chain_start[a + 1] - n
+                sb = chain_start[b + 1] - n
+                for k in range(n):
+                    s = start[chain_dof[sa + k]]
+                    inverse = real(1.0) / lower[w, s]
+                    x_a = reduced[w, sa + k][2]
+                    x_b = reduced[w, sb + k][2]
+                    lower_bar[w, s] = lower_bar[w, s] - x_a * x_b * g_n * inverse * inverse
+                    reduced_bar[w, sa + k] = reduced_bar[w, sa + k] + vec3(real(0.0), real(0.0), g_n * x_b * inverse)
+                    reduced_bar[w, sb + k] = reduced_bar[w, sb + k] + vec3(real(0.0), real(0.0), g_n * x_a * inverse)
         for c in range(nrow):
             s = chain_start[c]
             n = chain_start[c + 1] - s

@@ -95,8 +95,19 @@ class Launches:
         impulses = self._command(law.impulses, [*self._law(slot), y.impulse])
         if self.law.needs_delassus:
             k = constraint_kernels(self.precision)
-            arguments = [*tree, t.common, x.mass_matrix, x.bias, x.jacobian, qvel, y.lower, y.bias_reduced]
-            arguments += [y.reduced, y.contact_velocity, y.free_velocity, y.delassus]
+            arguments = [
+                self.model.ncontact,
+                *tree,
+                t.common,
+                x.mass_matrix,
+                x.bias,
+                x.jacobian,
+                qvel,
+                y.lower,
+                y.bias_reduced,
+            ]
+            arguments += [y.reduced, y.contact_velocity, y.free_velocity]
+            arguments += [y.delassus, y.coupling, y.stops]
             before = self._command(k.condense, arguments)
             arguments = [s, *tree, y.lower, y.bias_reduced, y.reduced, y.impulse, qvel, *tail]
             after = self._command(k.apply, arguments)
@@ -120,14 +131,16 @@ class Launches:
         next_bar, qvel_bar = self._states[s + 1].qvel.grad, qvel.grad
         given = [x.mass_matrix.grad, x.bias.grad, x.jacobian.grad, qvel_bar]
         law = [*self._law(s), bar.impulse, bar.raw, bar.scale, bar.relaxation, self._inputs.friction.grad]
-        law += [x.depth.grad, bar.contact_velocity, bar.free_velocity, bar.delassus]
+        law += [x.depth.grad, bar.contact_velocity, bar.free_velocity]
+        law += [bar.delassus, bar.coupling, bar.stops]
         law = self._command(self.law.kernels(self.precision).adjoint, law)
         if self.law.needs_delassus:
             k = constraint_kernels(self.precision)
             after = [*tree, y.lower, y.bias_reduced, y.reduced, y.impulse, y.change, y.scaled, next_bar]
             after += [bar.change, bar.lower, bar.bias_reduced, bar.reduced, bar.impulse, qvel_bar]
-            before = [*tree, t.common, x.jacobian, qvel, y.lower, y.bias_reduced, y.reduced]
-            before += [bar.contact_velocity, bar.free_velocity, bar.delassus]
+            before = [self.model.ncontact, *tree, t.common, x.jacobian, qvel, y.lower, y.bias_reduced, y.reduced]
+            before += [bar.contact_velocity, bar.free_velocity]
+            before += [bar.delassus, bar.coupling, bar.stops]
             before += [bar.lower, bar.bias_reduced, bar.reduced, *given]
             return [self._command(k.apply_adjoint, after), law, self._command(k.condense_adjoint, before)]
         k = force_kernels(self.precision)
@@ -145,7 +158,8 @@ class Launches:
         sizes = (self.model.ncontact, self.model.nrow, self.law.sweeps, self.timestep)
         return [
             *(*sizes, self.tables.coefficients, self._inputs.friction),
-            *(x.depth, y.contact_velocity, y.free_velocity, y.delassus, y.scale, y.relaxation, y.history, y.raw),
+            *(x.depth, y.contact_velocity, y.free_velocity, y.delassus, y.coupling, y.stops),
+            *(y.scale, y.relaxation, y.history, y.raw),
         ]
 
     def _parameter_arrays(self, with_gradient: bool) -> SimpleNamespace:

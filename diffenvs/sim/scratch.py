@@ -33,7 +33,7 @@ def scratch_fields(model: Model, law: ContactLaw, tables: Tables, precision: Pre
     """Fields in the order in which the kernels go through them."""
     p = precision
     real, vec3, vec6, mat33 = p.real, p.vec3, p.vec6, p.mat33
-    nl, nv, nc, nr = model.nlink, model.nv, model.ncontact, model.nrow
+    nl, nv, nc, nlimit, nr = model.nlink, model.nv, model.ncontact, model.nlimit, model.nrow
     npair, nchain = tables.npair, tables.nchain
 
     def fields(*rows):
@@ -61,7 +61,9 @@ def scratch_fields(model: Model, law: ContactLaw, tables: Tables, precision: Pre
         ("reduced", vec3, (nchain,)),
         ("contact_velocity", vec3, (nr,)),
         ("free_velocity", vec3, (nr,)),
-        ("delassus", mat33, (nr, nr)),
+        ("delassus", mat33, (nc, nc)),
+        ("coupling", vec3, (nlimit, nc)),
+        ("stops", real, (nlimit, nlimit)),
         ("scale", real, (nr,)),
         ("relaxation", p.vec2, (nr,)),
         ("raw", vec3, (nr,)),

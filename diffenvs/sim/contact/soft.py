@@ -108,6 +108,8 @@ def soft_kernels(precision: Precision) -> LawKernels:
         contact_velocity: wp.array2d(dtype=vec3),
         free_velocity: wp.array2d(dtype=vec3),
         delassus: wp.array3d(dtype=mat33),
+        coupling: wp.array3d(dtype=vec3),
+        stops: wp.array3d(dtype=real),
         scale: wp.array2d(dtype=real),
         relaxation: wp.array2d(dtype=vec2),
         history: wp.array2d(dtype=vec3),
@@ -141,6 +143,8 @@ def soft_kernels(precision: Precision) -> LawKernels:
         contact_velocity: wp.array2d(dtype=vec3),
         free_velocity: wp.array2d(dtype=vec3),
         delassus: wp.array3d(dtype=mat33),
+        coupling: wp.array3d(dtype=vec3),
+        stops: wp.array3d(dtype=real),
         scale: wp.array2d(dtype=real),
         relaxation: wp.array2d(dtype=vec2),
         history: wp.array2d(dtype=vec3),
@@ -154,6 +158,8 @@ def soft_kernels(precision: Precision) -> LawKernels:
         contact_velocity_bar: wp.array2d(dtype=vec3),
         free_velocity_bar: wp.array2d(dtype=vec3),
         delassus_bar: wp.array3d(dtype=mat33),
+        coupling_bar: wp.array3d(dtype=vec3),
+        stops_bar: wp.array3d(dtype=real),
     ):
         w = wp.tid()
         step = real(timestep)
