@@ -17,6 +17,8 @@ from tests.conftest import CART
 from tests.sim.points import tensor
 
 GAMMA = 0.95
+# of the cheetah's nine points only two toes walk
+LEAST_CARRIED = {"DiffCheetah-v0": 0.1}
 
 
 class Regulator(task.Task):
@@ -169,7 +171,8 @@ def test_the_gradient_of_a_shac_window_is_bounded(env_id, law):
     with env.rollout(32) as rollout:
         for _ in range(32):
             rollout.step(torch.tanh(evaluate(leaves, rollout.obs)))
-    assert (env.simulator.contact_impulses()[..., 2] > 1e-6).double().mean() > 0.3
+    carried = (env.simulator.contact_impulses()[..., 2] > 1e-6).double()
+    assert carried.numel() == 0 or carried.mean() > LEAST_CARRIED.get(env_id, 0.3)
     gradients = torch.autograd.grad(rollout.discounted_return(0.99, lambda obs: evaluate(critic, obs)) / 32, leaves)
     norm = float(torch.cat([g.flatten() for g in gradients]).norm())
     print(f"{env_id} {law}: norm of the gradient of a window {norm:.3g}")
