@@ -43,6 +43,9 @@ SHORT = MappingProxyType(
         "DiffHopper-v0": ShortWindow(8, seldom=("friction",)),
         # of its nine points only two toes walk
         "DiffCheetah-v0": ShortWindow(8, {"start_height": (0.6, 0.65)}, 0.1),
+        # begun on their feet: four of nine points, eight of nineteen
+        "DiffAnt-v0": ShortWindow(8, {"start_height": (0.52, 0.56)}, 0.1),
+        "DiffHumanoid-v0": ShortWindow(8, {"start_height": (1.26, 1.29)}, 0.1),
     }
 )
 
