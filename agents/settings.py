@@ -72,6 +72,14 @@ PPO = MappingProxyType(
         "DiffQuadruped-v0": PpoSettings(),
         # None are printed: those of the other robot.
         "DiffAnymal-v0": PpoSettings(),
+        # The window is the episode, which ends in a reward and has no discount.
+        "DiffFallingMass-v0": PpoSettings(
+            iterations=300, num_envs=256, horizon=20, gamma=1.0, log_std=-1.0, stagger=False
+        ),
+        # The PPO that Xu et al. 2022 compare with: rl_games in DiffRL's `cfg`, 1024 worlds of its 1024 to 2048.
+        "DiffCartpole-v0": PpoSettings(iterations=500, num_envs=1024, horizon=32, desired_kl=0.008, lr=3e-4),
+        "DiffHopper-v0": PpoSettings(iterations=1000, num_envs=1024, horizon=32, desired_kl=0.008, lr=3e-4),
+        "DiffCheetah-v0": PpoSettings(iterations=1000, num_envs=1024, horizon=32, desired_kl=0.008, lr=3e-4),
         # DiffRL's baselines (rl_games), with the learning rate of a KL divergence of 0.008; untuned here.
         **dict.fromkeys(
             ("DiffAnt-v0", "DiffHumanoid-v0"),

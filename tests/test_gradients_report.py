@@ -21,33 +21,17 @@ from diffenvs.sim.contact import CONTACT
 from diffenvs.sim.launches import Launches
 from diffenvs.sim.scratch import Scratch
 from tests.conftest import Counter
-from tests.influence import influential
+from tests.influence import influential, short_window, smallest
 
 IDS = [row.id for row in diffenvs.ENVS]
 HORIZONS = (1, 2, 5)
 
 
-# 5 steps are short: robots that would be in the air start near the ground, in more worlds
-WORLDS = {"DiffFallingMass-v0": 8, "DiffHopper-v0": 8, "DiffCheetah-v0": 8}
-START = {
-    "DiffFallingMass-v0": {"start_height": (0.02, 0.12)},
-    "DiffCheetah-v0": {"start_height": (0.6, 0.65)},
-}
-# the mass bounces on soft ground; of the cheetah's nine points only two toes walk; no point of the cartpole touches
-LEAST_TOUCHING = {"DiffFallingMass-v0": 0.05, "DiffCheetah-v0": 0.1, "DiffCartpole-v0": -1.0}
-# the hopper's foot slides too seldom; windows of 20 and 32 steps ask for its friction
-SELDOM = {"DiffHopper-v0": ("friction",)}
-# gains that motors do not have, of a cart of 50 kg, after one step
-TOO_SMALL_TO_TELL = {"DiffCartpole-v0": 1e-5}
-# springs and dampers of a mass that falls for 0.05 s
-LEAST_SIZE = {"DiffFallingMass-v0": 1e-6}
-
-
 @functools.cache
 def report(env_id, law):
     """A small report, made once."""
-    env = diffenvs.DiffVecEnv(env_id, contact=law, config=START.get(env_id))
-    return env.check_gradients(HORIZONS, worlds=WORLDS.get(env_id, 4))
+    env = diffenvs.DiffVecEnv(env_id, contact=law, config=short_window(env_id).start)
+    return env.check_gradients(HORIZONS, worlds=short_window(env_id).worlds)
 
 
 def twin(env_id, law, worlds):
@@ -63,15 +47,15 @@ def twin(env_id, law, worlds):
 @pytest.mark.parametrize("env_id", IDS)
 def test_every_input_is_right(env_id, law):
     found = report(env_id, law)
-    inputs = [name for name in influential(env_id, INPUTS) if name not in SELDOM.get(env_id, ())]
+    inputs = influential(env_id, INPUTS, short=True)
     assert {found.verdicts[name] for name in inputs} == {"right"}, str(found)
     assert found.fault is None
-    assert LEAST_TOUCHING.get(env_id, 0.2) < found.touching < 1.0
+    assert short_window(env_id).least_touching < found.touching < 1.0
     for entry in found.entries:
         assert entry.wrong == 0
-        assert entry.probes == WORLDS.get(env_id, 4) * 2
+        assert entry.probes == short_window(env_id).worlds * 2
         if entry.input in inputs and entry.worst is None:
-            assert entry.size < TOO_SMALL_TO_TELL.get(env_id, 0.0)
+            assert entry.size < short_window(env_id).too_small
         elif entry.input in inputs:
             assert entry.worst <= tolerance(entry.horizon)
     assert {entry.input for entry in found.entries} >= set(inputs)
@@ -82,14 +66,14 @@ def test_every_input_is_right(env_id, law):
 @pytest.mark.parametrize("law", CONTACT)
 @pytest.mark.parametrize("env_id", IDS)
 def test_every_parameter_has_a_gradient_where_differences_say_so(env_id, law, name):
-    if not influential(env_id, (name,)) or name in SELDOM.get(env_id, ()):
+    if not influential(env_id, (name,), short=True):
         pytest.skip(f"{name} has hardly any influence on {env_id}")
     entries = report(env_id, law).select(input=name, horizon=HORIZONS[-1])
     assert {entry.kind for entry in entries} == {None}
     # differences that are not zero, and a gradient that agrees with them
     assert all(entry.right > entry.idle for entry in entries)
     assert all(entry.worst <= tolerance(HORIZONS[-1]) for entry in entries)
-    assert max(entry.size for entry in entries) > LEAST_SIZE.get(env_id, 1e-4)
+    assert max(entry.size for entry in entries) > smallest(env_id)
 
 
 # --- negative controls: simulators that are wrong ---

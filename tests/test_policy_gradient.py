@@ -17,6 +17,9 @@ from tests.conftest import CART
 from tests.sim.points import tensor
 
 GAMMA = 0.95
+# of the cheetah's nine points only two toes walk, of the ant's nine its four feet, which bounce on soft ground, and of
+# the humanoid's 19 the eight of its feet
+LEAST_CARRIED = {"DiffCheetah-v0": 0.1, "DiffAnt-v0": 0.02, "DiffHumanoid-v0": 0.1}
 
 
 class Regulator(task.Task):
@@ -169,8 +172,8 @@ def test_the_gradient_of_a_shac_window_is_bounded(env_id, law):
     with env.rollout(32) as rollout:
         for _ in range(32):
             rollout.step(torch.tanh(evaluate(leaves, rollout.obs)))
-    # some of the points that can touch the ground do, in most of the worlds
-    assert (env.simulator.contact_impulses()[..., 2] > 1e-6).any(1).double().mean() > 0.5
+    carried = (env.simulator.contact_impulses()[..., 2] > 1e-6).double()
+    assert carried.numel() == 0 or carried.mean() > LEAST_CARRIED.get(env_id, 0.3)
     gradients = torch.autograd.grad(rollout.discounted_return(0.99, lambda obs: evaluate(critic, obs)) / 32, leaves)
     norm = float(torch.cat([g.flatten() for g in gradients]).norm())
     print(f"{env_id} {law}: norm of the gradient of a window {norm:.3g}")

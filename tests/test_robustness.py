@@ -7,10 +7,21 @@ import diffenvs
 from diffenvs.bridge import Simulator
 from diffenvs.sim.contact import CONTACT, Soft
 from diffenvs.sim.load import load_model
+from diffenvs.sim.model import Joint
 from tests.sim.points import POINT, run, tensor
 from tests.sim.worlds import simulator, states
 
 WORLDS = 32
+
+
+def base(env):
+    """Speed [m/s] and height [m] of the base of N worlds, (N,) each: of a free joint, or along the slides there are."""
+    model, qpos, qvel = env.model, env.state.qpos, env.state.qvel
+    if model.link_joint[0] == Joint.FREE:
+        return qvel[:, :3].norm(dim=1), qpos[:, 2]
+    slides = [i for i, joint in enumerate(model.link_joint) if joint == Joint.SLIDE]
+    rise = [i for i in slides if model.link_axis[i, 2] == 1.0]
+    return qvel[:, model.link_dof[slides]].norm(dim=1), qpos[:, model.link_qpos[rise]].sum(1)
 
 
 def thrash(env, steps):
@@ -22,8 +33,9 @@ def thrash(env, steps):
     for _ in range(steps):
         draws = torch.rand(env.num_envs, env.task.action_size, generator=generator)
         *_, terminated, truncated, info = env.step((draws < 0.5).float() * 2.0 - 1.0)
-        fastest = torch.maximum(fastest, env.state.qvel[:, :3].norm(dim=1).max())
-        highest = torch.maximum(highest, env.state.qpos[:, 2].max())
+        speed, height = base(env)
+        fastest = torch.maximum(fastest, speed.max())
+        highest = torch.maximum(highest, height.max())
         broken += int(info["nonfinite"].sum())
         ended += int((terminated | truncated).sum())
     return float(fastest), float(highest), broken, ended

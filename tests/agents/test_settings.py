@@ -28,6 +28,14 @@ def test_rows():
     anymal = settings_for("shac", "DiffAnymal-v0")
     assert (anymal.num_envs, anymal.horizon, anymal.lr_decay, anymal.stagger) == (128, 24, "linear", True)
     assert (anymal.actor_lr, anymal.actor_lr_final, anymal.critic_lr) == (2e-3, 1e-5, 2e-3)
+    # Xu et al. 2022, cfg/shac of DiffRL, with fewer iterations, and 64 worlds of the hopper for 256
+    published = {"lr_decay": "linear", "layer_norm": True}
+    cartpole = ShacSettings(iterations=500, actor_lr=1e-2, critic_lr=1e-3, actor_hidden=(64, 64), **published)
+    assert settings_for("shac", "DiffCartpole-v0") == cartpole
+    assert settings_for("shac", "DiffHopper-v0") == ShacSettings(iterations=600, critic_lr=2e-4, **published)
+    assert settings_for("shac", "DiffCheetah-v0") == ShacSettings(iterations=600, **published)
+    mass = settings_for("shac", "DiffFallingMass-v0")
+    assert (mass.horizon, mass.gamma) == (20, 1.0)
     assert settings_for("shac", "Unknown-v0") == ShacSettings()
     assert settings_for("ppo", "Unknown-v0") == PpoSettings()
 

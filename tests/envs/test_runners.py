@@ -188,7 +188,7 @@ def test_an_episode_ends_where_diffrls_does(env_id, limit):
 
 
 def test_an_ant_that_collapses_ends():
-    """As DiffRL's does: its ankles' limits do not bear it above the height that ends an episode, not from 30 degrees."""
+    """As DiffRL's does: its ankles' limits do not bear it, from 30 degrees, above the height that ends an episode."""
     env = make("DiffAnt-v0", 4, autoreset_mode="Disabled")
     qpos = env.state.qpos.clone()
     qpos[:, 7:] = torch.tensor([0.0, 1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0], dtype=torch.float64) * math.radians(30.0)
