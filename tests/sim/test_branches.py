@@ -9,6 +9,7 @@ from diffenvs.sim.load import load_model
 from diffenvs.sim.precision import FLOAT64
 from diffenvs.sim.program import Program
 from diffenvs.sim.tables import parameter_defaults
+from tests.sim.bodies import STOPS
 
 # a ball of 1 kg on a free joint, and a flywheel on it that a motor of at most 2 N m turns
 BALL = """
@@ -89,3 +90,30 @@ def test_several_substeps_are_refused():
     program = Program(load_model(BALL), Hard(), worlds=1, substeps=2, timestep=1e-3, precision=FLOAT64)
     with pytest.raises(ValueError, match="takes 2 at once"):
         Branches(program)
+
+
+@pytest.mark.parametrize("law", CONTACT)
+def test_joints_at_their_limits(law):
+    """Within the range, beyond its low and its high end; contacts are not slipping for that."""
+    model = load_model(STOPS)
+    positions = {"within": 0.3, "low": -0.51, "high": 0.71}
+    program = Program(model, CONTACT[law](), worlds=3, substeps=1, timestep=1e-4, precision=FLOAT64, in_one_part=True)
+    for name, value in parameter_defaults(model).items():
+        array = getattr(program.inputs, name)
+        if array.size:
+            array.assign(np.broadcast_to(value, (3, *np.shape(value))))
+    program.inputs.qpos.assign(np.array([[0.0, angle] for angle in positions.values()]))
+    # towards the limit
+    program.inputs.qvel.assign(np.array([[0.0, 0.1], [0.0, -0.1], [0.0, 0.1]]))
+    program.forward()
+    branches = Branches(program)
+    found = branches.read()
+    assert branches.depth().shape == (3, 0)
+    assert found["slip"].shape == (3, 0)
+    within, low, high = found["touch"]
+    # a solver's guess takes the end into account; a force is there or not
+    assert (low != high).any() == (law != "soft")
+    if law != "smoothed":
+        assert not within.any()
+        assert low.any()
+    assert found["turn"][:, 1].tolist() == [False, law == "soft", law == "soft"]
