@@ -8,7 +8,9 @@ import torch
 import diffenvs
 from diffenvs.sim.contact import CONTACT, Smoothed
 
-H, N, M, F, G = 0.01, 20, 1.0, 40.0, 9.81
+H, N, M, F, G = 0.01, 20, 1.0, 30.0, 9.81
+# no thrust at all
+LET_GO = -M * G / F
 EFFORT, HEIGHT, VELOCITY, TARGET = 0.1, 100.0, 1.0, 0.1
 
 
@@ -34,16 +36,22 @@ def returns(env, actions):
     return rollout.rewards.sum(0), rollout.final_observations[-1]
 
 
-def reach():
-    """B (2, 20): change of the last height and velocity by every action."""
-    return torch.tensor([[H * H * (N - k - 0.5) * F / M for k in range(N)], [H * F / M] * N], dtype=torch.float64)
+def reach(steps=N):
+    """B (2, steps): change of the last height and velocity by every action."""
+    rows = [[H * H * (steps - k - 0.5) * F / M for k in range(steps)], [H * F / M] * steps]
+    return torch.tensor(rows, dtype=torch.float64)
 
 
 def missed(heights):
-    """e (n, 2): what height and velocity miss their targets by, without thrust and without ground."""
+    """e (n, 2): what height and velocity miss their targets by under actions of zero, without ground."""
     z0 = torch.as_tensor(heights, dtype=torch.float64)
-    time = N * H
-    return torch.stack((z0 - time - 0.5 * G * time**2 - TARGET, torch.full_like(z0, -1.0 - G * time)), 1)
+    return torch.stack((z0 - N * H - TARGET, -torch.ones_like(z0)), 1)
+
+
+def least_cost(e, b):
+    """(n,): w_e e^T (B B^T + w_e W^-1)^-1 e of misses (n, 2)."""
+    gram = b @ b.T + EFFORT * torch.diag(torch.tensor([1.0 / HEIGHT, 1.0 / VELOCITY], dtype=torch.float64))
+    return EFFORT * (e * torch.linalg.solve(gram, e.T).T).sum(1)
 
 
 HEIGHTS = torch.linspace(0.08, 0.219, 12, dtype=torch.float64)
@@ -55,7 +63,8 @@ def test_timing_and_starts():
     assert make(contact="soft").simulator.substeps == 20
     assert env.max_episode_steps == N
     assert env.model.link_mass.tolist() == [M]
-    assert env.model.actuator_limit.tolist() == [F]
+    assert env.model.actuator_limit.tolist() == [40.0]
+    assert env.task.control(env.state, torch.tensor([[0.0], [1.0]]).double())[:, 0].tolist() == [G / 40, (G + F) / 40]
     heights = env.state.qpos[:, 0]
     assert 0.08 <= heights.min() < 0.081
     assert 0.218 < heights.max() < 0.219
@@ -66,7 +75,7 @@ def test_observation_and_reward_by_hand():
     env = make(1)
     drop(env, [0.15])
     obs, reward, *_ = env.step(torch.tensor([[0.5]]))
-    v = -1.0 + H * (0.5 * F / M - G)
+    v = -1.0 + H * 0.5 * F / M
     z = 0.15 + 0.5 * H * (-1.0 + v)
     torch.testing.assert_close(obs, torch.tensor([[z, v, H * (N - 1)]], dtype=torch.float64), rtol=1e-12, atol=0)
     assert reward.item() == pytest.approx(-EFFORT * 0.25)
@@ -81,10 +90,8 @@ def test_the_optimum_is_reached(law):
     env = make(len(HEIGHTS), contact=law)
     drop(env, HEIGHTS)
     actions, best = env.task.best(env.state.qpos, env.state.qvel)
-    e, b = missed(HEIGHTS), reach()
-    gram = b @ b.T + EFFORT * torch.diag(torch.tensor([1.0 / HEIGHT, 1.0 / VELOCITY], dtype=torch.float64))
-    torch.testing.assert_close(best, -EFFORT * (e * torch.linalg.solve(gram, e.T).T).sum(1), rtol=1e-12, atol=0)
-    assert -0.1 < actions.min() < actions.max() < 0.83
+    torch.testing.assert_close(best, -least_cost(missed(HEIGHTS), reach()), rtol=1e-12, atol=0)
+    assert -0.43 < actions.min() < actions.max() < 0.77
     actions.requires_grad_()
     got, _ = returns(env, actions)
     (gradient,) = torch.autograd.grad(got.sum(), actions)
@@ -114,6 +121,17 @@ def test_every_other_way_is_worth_less():
     torch.testing.assert_close(best - got, loss, rtol=1e-9, atol=0)
 
 
+def test_landing_first_costs_more():
+    """To meet hard ground in mid-step k takes the least effort w_e d^2 / |w|^2, d = z0 - (k + 1/2) h the height
+    that is left, w_i = h^2 (k - i) F / m; the way up from rest on it, in N - k - 1 steps, the least cost of its own."""
+    up = torch.tensor([[-TARGET, 0.0]], dtype=torch.float64)
+    for z0, cost in zip(HEIGHTS.tolist(), least_cost(missed(HEIGHTS), reach()).tolist(), strict=True):
+        for k in range(1, N - 1):
+            left = max(0.0, z0 - (k + 0.5) * H)
+            down = EFFORT * left**2 / sum((H * H * (k - i) * F / M) ** 2 for i in range(k))
+            assert down + float(least_cost(up, reach(N - k - 1))) > cost
+
+
 @pytest.mark.parametrize("law", CONTACT)
 def test_the_gradient_in_flight_is_the_closed_form(law):
     """dR/da = -2 w_e a - 2 B^T W (e + B a), as long as the mass stays above the ground."""
@@ -121,7 +139,7 @@ def test_the_gradient_in_flight_is_the_closed_form(law):
     env = make(len(heights), contact=law)
     generator = torch.Generator().manual_seed(1)
     drop(env, heights)
-    actions = 0.55 + 0.25 * torch.rand(len(heights), N, generator=generator, dtype=torch.float64)
+    actions = 0.4 + 0.3 * torch.rand(len(heights), N, generator=generator, dtype=torch.float64)
     actions.requires_grad_()
     got, _ = returns(env, actions)
     (gradient,) = torch.autograd.grad(got.sum(), actions)
@@ -136,7 +154,7 @@ def test_hard_ground_stops_it_dead_and_its_gradient_is_blind():
     by what the mass moved before it hit."""
     env = make(len(HEIGHTS), contact="hard")
     drop(env, HEIGHTS)
-    actions = torch.zeros(len(HEIGHTS), N, dtype=torch.float64, requires_grad=True)
+    actions = torch.full((len(HEIGHTS), N), LET_GO, dtype=torch.float64, requires_grad=True)
     _, last = returns(env, actions)
     torch.testing.assert_close(last[:, 1], torch.zeros_like(last[:, 1]), rtol=0, atol=1e-12)
     # less than a step's way at the 2.3 m/s with which the highest one hits
@@ -155,12 +173,12 @@ def test_hard_ground_stops_it_dead_and_its_gradient_is_blind():
 
 
 def smoothed(z, v, actions, kappa):
-    """Last state of v+ = (1 - s(d)) (v + h (F a / m - g)), z+ = z + h/2 (v + v+), d = -(z + h/2 v), s a sigmoid, and
+    """Last state of v+ = (1 - s(d)) (v + h F a / m), z+ = z + h/2 (v + v+), d = -(z + h/2 v), s a sigmoid, and
     its derivatives by every action, by the chain rule (forward)."""
     dz, dv = [0.0] * len(actions), [0.0] * len(actions)
     for k, a in enumerate(actions):
         s = 1.0 / (1.0 + math.exp(kappa * (z + 0.5 * H * v)))
-        free = v + H * (F * a / M - G)
+        free = v + H * F * a / M
         new = (1.0 - s) * free
         slope = -kappa * s * (1.0 - s)
         for i in range(k + 1):
@@ -177,7 +195,7 @@ def test_the_gradient_through_smoothed_ground_is_the_closed_form(kappa):
     """From every start the mass falls onto the ground, under a little thrust; the return by every action."""
     env = make(len(HEIGHTS), contact=Smoothed(kappa=kappa))
     drop(env, HEIGHTS)
-    actions = torch.linspace(-0.05, 0.1, N, dtype=torch.float64).repeat(len(HEIGHTS), 1).requires_grad_()
+    actions = (LET_GO + torch.linspace(-0.05, 0.1, N, dtype=torch.float64)).repeat(len(HEIGHTS), 1).requires_grad_()
     got, last = returns(env, actions)
     (gradient,) = torch.autograd.grad(got.sum(), actions)
     for world, z0 in enumerate(HEIGHTS.tolist()):
