@@ -39,7 +39,8 @@ def walk() -> tuple[str, str, str]:
     """MJCF, task and row as CONTRIBUTING has them."""
     text = (ROOT / "CONTRIBUTING.md").read_text().split("## Add an environment")[1].split("\n## ")[0]
     (mjcf,) = re.findall(r"^```xml\n(.*?)^```$", text, re.M | re.S)
-    task, row = re.findall(r"^```py\n(.*?)^```$", text, re.M | re.S)
+    (task,) = re.findall(r"^```py\n(.*?)^```$", text, re.M | re.S)
+    (row,) = re.findall(r"^```text\n(.*?)^```$", text, re.M | re.S)
     return mjcf, task, row
 
 
