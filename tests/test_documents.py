@@ -23,7 +23,7 @@ BENCHMARK = "python scripts/benchmark.py"
 IN_CI = {
     f"{INSTALL_LEADERBOARD} && {RUN} --preset quick": f"({INSTALL_LEADERBOARD} && {RUN} --preset smoke)",
     f"{INSTALL_BENCH} && {BENCHMARK} --preset quick": f"({INSTALL_BENCH} && {BENCHMARK} --preset smoke)",
-    f"{INSTALL_TEST} && python -m pytest": f"({INSTALL_TEST} && python -m pytest)",
+    f"{INSTALL_TEST} && python -m pytest -n auto --dist loadfile": f"({INSTALL_TEST} && python -m pytest -n auto --dist loadfile)",
     "ruff check": "ruff check",
     "ruff format --check": "ruff format --check",
     "bash .ci/run": "#!/usr/bin/env bash",  # the script itself
