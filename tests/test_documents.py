@@ -17,13 +17,14 @@ DOCUMENTS = ("README.md", "CONTRIBUTING.md")
 INSTALL_LEADERBOARD = 'python -m pip install -c constraints.txt -e ".[leaderboard]"'
 INSTALL_BENCH = 'python -m pip install -c constraints.txt -e ".[bench]"'
 INSTALL_TEST = 'python -m pip install -c constraints.txt -e ".[test]"'
+TEST = "python -m pytest -n auto --dist loadfile"
 RUN = "python -m leaderboard run contact-models"
 BENCHMARK = "python scripts/benchmark.py"
 # command in a document -> the form in which .ci/run runs it
 IN_CI = {
     f"{INSTALL_LEADERBOARD} && {RUN} --preset quick": f"({INSTALL_LEADERBOARD} && {RUN} --preset smoke)",
     f"{INSTALL_BENCH} && {BENCHMARK} --preset quick": f"({INSTALL_BENCH} && {BENCHMARK} --preset smoke)",
-    f"{INSTALL_TEST} && python -m pytest -n auto --dist loadfile": f"({INSTALL_TEST} && python -m pytest -n auto --dist loadfile)",
+    f"{INSTALL_TEST} && {TEST}": f"({INSTALL_TEST} && {TEST})",
     "ruff check": "ruff check",
     "ruff format --check": "ruff format --check",
     "bash .ci/run": "#!/usr/bin/env bash",  # the script itself

@@ -19,7 +19,7 @@ from tests.sim.points import tensor
 GAMMA = 0.95
 # of the cheetah's nine points only two toes walk, of the ant's nine its four feet, which bounce on soft ground, and of
 # the humanoid's 19 the eight of its feet
-LEAST_CARRIED = {"DiffCheetah-v0": 0.1, "DiffAnt-v0": 0.02, "DiffHumanoid-v0": 0.1}
+LEAST_CARRIED = {"DiffFallingMass-v0": 0.2, "DiffCheetah-v0": 0.1, "DiffAnt-v0": 0.02, "DiffHumanoid-v0": 0.1}
 
 
 class Regulator(task.Task):
@@ -153,7 +153,8 @@ def test_the_policy_gradient_of_a_window_is_the_slope_of_its_loss(env_id, law, h
     for k, gradient in enumerate(gradients):
         direction = torch.randn(policy[k].shape, generator=generator, dtype=torch.float64)
         errors = []
-        for h in (1e-5, 1e-6, 1e-7):
+        # the smallest for a cheetah in full swing, whose loss bends within 1e-6
+        for h in (1e-5, 1e-6, 1e-7, 1e-8):
             with torch.no_grad():
                 ends = [loss([w + s * h * direction if i == k else w for i, w in enumerate(policy)]) for s in (1, -1)]
             slope = (ends[0] - ends[1]) / (2.0 * h)

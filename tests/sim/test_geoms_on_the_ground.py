@@ -188,8 +188,10 @@ def test_energy_is_never_gained(shape, law):
 
 @pytest.mark.parametrize("law", CONTACT)
 def test_a_fallen_robot_lies_still(law):
-    """Dropped limp and askew, its base rests after three seconds, and all of it a second later; under soft contact, whose
-    friction is a damper, one that landed on its round trunk rolls a second longer."""
+    """Dropped limp and askew, its base rests after three seconds, and all of it a second later.
+
+    Under soft contact, whose friction is a damper, one that landed on its round trunk rolls a second longer.
+    """
     model = load_model(CRAWLER)
     law_value = Soft(friction_stiffness=100.0, limit_stiffness=300.0, limit_damping=1.0) if law == "soft" else LAWS[law]
     at_rest = 4.0 if law == "soft" else 3.0
