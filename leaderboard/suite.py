@@ -57,13 +57,13 @@ class Trial:
 
 TRIALS = (
     Trial("DiffQuadruped-v0", 1800.0, 400, 400, (0.1, 1.1)),
-    Trial("DiffAnymal-v0", 130.0, 600, 300, (0.2, 2.2)),
-    Trial("DiffFallingMass-v0", -0.35, 300, 300, (0.07, 0.3)),
-    Trial("DiffCartpole-v0", -600.0, 500, 300, (0.1, 0.5)),
-    Trial("DiffHopper-v0", 3000.0, 600, 300, (0.2, 2.0)),
-    Trial("DiffCheetah-v0", 4000.0, 600, 300, (0.3, 3.0)),
-    Trial("DiffAnt-v0", 2000.0, 1000, 300, (0.8, 6.0)),
-    Trial("DiffHumanoid-v0", 1000.0, 1000, 300, (2.5, 20.0)),
+    Trial("DiffAnymal-v0", 100.0, 600, 300, (0.2, 2.2)),
+    Trial("DiffFallingMass-v0", -0.16, 300, 300, (0.05, 0.2)),
+    Trial("DiffCartpole-v0", -600.0, 500, 500, (0.1, 0.5)),
+    Trial("DiffHopper-v0", 3000.0, 600, 1000, (0.2, 0.8)),
+    Trial("DiffCheetah-v0", 4000.0, 600, 1000, (0.3, 1.5)),
+    Trial("DiffAnt-v0", 2500.0, 1000, 300, (0.6, 6.0)),
+    Trial("DiffHumanoid-v0", 1000.0, 1000, 300, (2.0, 15.0)),
 )
 
 
