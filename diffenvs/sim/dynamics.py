@@ -68,7 +68,7 @@ def dynamics_kernel(precision: Precision) -> wp.Kernel:
         alpha[w, i] = aw + wp.cross(wb, jw)
         acceleration[w, i] = au + wp.cross(wb, ju) + wp.cross(ub, jw)
 
-    @wp.kernel(module="unique", module_options=precision.options)
+    @wp.kernel(module="unique", enable_backward=True, module_options=precision.options)
     def dynamics(
         nlink: int,
         nv: int,

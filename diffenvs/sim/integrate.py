@@ -21,7 +21,7 @@ def integrate_kernel(precision: Precision) -> wp.Kernel:
     slide = wp.constant(SLIDE)
     hinge = wp.constant(HINGE)
 
-    @wp.kernel(module="unique", module_options=precision.options)
+    @wp.kernel(module="unique", enable_backward=True, module_options=precision.options)
     def integrate(
         nlink: int,
         half_timestep: wp.float64,

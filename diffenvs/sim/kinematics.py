@@ -145,7 +145,7 @@ def sphere_kernel(precision: Precision) -> wp.Kernel:
     f = pose_functions(precision)
     place_origin, place_link = f.place_origin, f.place_link
 
-    @wp.kernel(module="unique", module_options=precision.options)
+    @wp.kernel(module="unique", enable_backward=True, module_options=precision.options)
     def contact_spheres(
         nlink: int,
         ncontact: int,

@@ -5,6 +5,7 @@ but the gradient blocks. It knows nothing of torch: its arrays are filled, it is
 these three keeps other threads out meanwhile.
 """
 
+import os
 import threading
 import warnings
 from collections.abc import Callable
@@ -76,6 +77,7 @@ class Program:
                 for first, last in zip(*self._bounds(groups, threads), strict=True)
             ]
         self._pool: ThreadPoolExecutor | None = None
+        self._pool_process = 0
         self._graphs: dict[str, list[Callable[[], object]]] = {}
 
     @property
@@ -149,7 +151,9 @@ class Program:
         if len(graphs) == 1:
             graphs[0]()
             return
-        if self._pool is None:
+        if self._pool is None or self._pool_process != os.getpid():
+            # a process that was forked has none of the threads of the one before it, and would wait for them for ever
+            self._pool_process = os.getpid()
             self._pool = ThreadPoolExecutor(len(graphs) - 1, thread_name_prefix="diffenvs")
         pending = [self._pool.submit(graph) for graph in graphs[1:]]
         graphs[0]()
