@@ -9,6 +9,7 @@ from pathlib import Path
 from leaderboard.figures import COLOURS, curve_over_seeds, finish_curves, new_figure, save
 from leaderboard.over_seeds import (
     Groups,
+    Results,
     broken_worlds,
     by_entry,
     falls,
@@ -27,6 +28,7 @@ from leaderboard.tables import Table, seconds
 
 TRAINED, HARD = Evaluation("smoothed"), Evaluation("hard")
 AGENTS = ("shac", "ppo")
+SMALL = 10.0  # returns below it are given with digits
 COLUMNS = 4  # panels of the figure side by side
 
 
@@ -79,9 +81,7 @@ def returns(groups: Groups) -> Table:
     for group in groups.values():
         own, hard = results(group, TRAINED), results(group, HARD)
         first = group[0]
-        rows.append(
-            (f"`{first.env}`", _agent(first), spread(own, "return"), falls(own), spread(hard, "return"), falls(hard))
-        )
+        rows.append((f"`{first.env}`", _agent(first), _return(own), falls(own), _return(hard), falls(hard)))
     columns = ("environment", "agent", "return", "ended early", "return, hard law", "ended early")
     return Table("Returns, mean action", columns, tuple(rows), (_sentence(groups),), labels=2)
 
@@ -143,6 +143,11 @@ def draw(records: Sequence[Record], path: Path) -> None:
         panel.set_title(trial.env)
         finish_curves(panel, xlabel="samples", ylabel="return while training")
     save(figure, path)
+
+
+def _return(outcomes: Results) -> str:
+    """With three digits after the point where the return is a small number."""
+    return spread(outcomes, "return", 3 if abs(outcomes[0]["return_mean"]) < SMALL else 0)
 
 
 def _agent(record: Record) -> str:
