@@ -120,10 +120,10 @@ def costs(groups: Groups) -> Table:
 def cells(group: Sequence[Record], trial: Trial) -> tuple[str, str]:
     """Return of the mean action in the law trained in; samples and seconds to the goal."""
     samples, time = (first_reached(group, trial.goal, quantity) for quantity in ("samples", "seconds"))
-    there = median_or_never(samples, millions)
-    return spread(results(group, TRAINED), "return"), f"{there}, {median_or_never(time, seconds)}" if any(
-        samples
-    ) else there
+    words = median_or_never(samples, millions)
+    if any(samples):
+        words += f", {median_or_never(time, seconds)}"
+    return _return(results(group, TRAINED)), words
 
 
 def draw(records: Sequence[Record], path: Path) -> None:
