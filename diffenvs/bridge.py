@@ -18,7 +18,7 @@ import warp as wp
 from diffenvs.parameters import Parameters
 from diffenvs.sim.contact import ContactLaw
 from diffenvs.sim.lanes import precision_for
-from diffenvs.sim.mobility import lightest_feet, lightest_limits
+from diffenvs.sim.mobility import lightest
 from diffenvs.sim.model import Model
 from diffenvs.sim.program import Program
 from diffenvs.sim.tables import parameter_defaults
@@ -77,8 +77,8 @@ class Simulator:
         precision = precision_for(names[dtype], self.device.type)
         if math.isfinite(law.max_timestep):
             # a force, unlike an impulse, has a step beyond which it throws the robot about
-            judged = model, law, precision, str(self.device)
-            law.require_stable(self.timestep, *lightest_feet(*judged), lightest_limits(*judged), model.name)
+            masses = lightest(model, law, precision, str(self.device))
+            law.require_stable(self.timestep, *masses, model.name)
         self.program = Program(
             model,
             law,

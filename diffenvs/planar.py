@@ -44,14 +44,6 @@ class PlanarRunner(task.Task):
         """qpos without x, and qvel."""
         return torch.cat((state.qpos[..., 1:], state.qvel), -1)
 
-    def reward_terms(self, state: State, action: Tensor, next_state: State) -> dict[str, Tensor]:
-        """Weighted terms of the reward by name, (N,) each."""
-        raise NotImplementedError
-
-    def reward(self, state: State, action: Tensor, next_state: State) -> Tensor:
-        """Sum of `reward_terms`."""
-        return sum(self.reward_terms(state, action, next_state).values())
-
     def metrics(self, state: State, action: Tensor, next_state: State) -> dict[str, Tensor]:
         """forward_velocity [m/s] and position [m] along world x, base_height [m], pitch [rad]."""
         return {

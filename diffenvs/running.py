@@ -21,7 +21,7 @@ class Runner(task.Task):
 
     @dataclass(frozen=True)
     class Config(task.Config):
-        """fallen_height [m] of the base ends an episode.
+        """Weights of the terms that all have; fallen_height [m] of the base ends an episode.
 
         Start: base height uniform in start_height [m], tilt about a random axis with each component of the rotation
         vector within +-start_tilt [rad], joints +-start_joint [rad] about the home pose and within their limits, all
@@ -30,6 +30,9 @@ class Runner(task.Task):
 
         control_timestep: float = 1.0 / 60.0
         timestep: float = 1.0 / 240.0
+        velocity_weight: float = 1.0
+        upright_weight: float = 0.1
+        heading_weight: float = 1.0
         fallen_height: float = 0.0
         start_height: tuple[float, float] = (0.0, 0.0)
         start_tilt: float = 0.075
@@ -68,12 +71,13 @@ class Runner(task.Task):
         )
 
     def reward_terms(self, state: State, action: Tensor, next_state: State) -> dict[str, Tensor]:
-        """Weighted terms of the reward by name, (N,) each."""
-        raise NotImplementedError
-
-    def reward(self, state: State, action: Tensor, next_state: State) -> Tensor:
-        """Sum of `reward_terms`."""
-        return sum(self.reward_terms(state, action, next_state).values())
+        """Weighted terms that all have, by name, (N,) each: forward velocity, and the two cosines."""
+        config, quaternion = self.config, next_state.qpos[..., 3:7]
+        return {
+            "velocity": config.velocity_weight * next_state.qvel[..., 0],
+            "upright": config.upright_weight * rotation.up_alignment(quaternion),
+            "heading": config.heading_weight * rotation.heading_alignment(quaternion),
+        }
 
     def terminated(self, state: State) -> Tensor:
         """Base below `fallen_height`."""

@@ -107,7 +107,7 @@ class Config:
 
 
 class Task:
-    """Subclass and give: `asset`, `Config`, `observation_size`, `initial`, `observe`, `reward`, `terminated`.
+    """Subclass and give: `asset`, `Config`, `observation_size`, `initial`, `observe`, `reward_terms`, `terminated`.
 
     asset: MJCF file among `diffenvs/assets`, a path to one, or its text.
     limits: joints that stop at the ends of their range, as `load_model` has them; by default all that have one.
@@ -193,9 +193,15 @@ class Task:
         """Observation (N, observation_size)."""
         raise NotImplementedError
 
-    def reward(self, state: State, action: Tensor, next_state: State) -> Tensor:
-        """Reward (N,) of a control step from `state`, under `action` as clipped, to `next_state`."""
+    def reward_terms(self, state: State, action: Tensor, next_state: State) -> dict[str, Tensor]:
+        """Weighted terms of the reward by name, (N,) each; needed unless `reward` is given."""
         raise NotImplementedError
+
+    def reward(self, state: State, action: Tensor, next_state: State) -> Tensor:
+        """Reward (N,) of a control step from `state`, under `action` as clipped, to `next_state`: by default the sum of
+        `reward_terms`.
+        """
+        return sum(self.reward_terms(state, action, next_state).values())
 
     def terminated(self, state: State) -> Tensor:
         """Whether the episode has ended here for good, (N,) bool."""

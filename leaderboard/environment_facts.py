@@ -16,7 +16,7 @@ from agents.environment import make, reset, use_threads
 from agents.evaluate import first_episodes
 from diffenvs.registry import ENVS, Row
 from leaderboard.benchmark.machine import machine, made_with
-from leaderboard.records import shortened, write_text
+from leaderboard.records import write_json
 
 WORLDS, HORIZON, REPETITIONS, SEED = 64, 32, 7, 0
 LAW = "smoothed"
@@ -58,7 +58,7 @@ def write(
         say(f"{row.id}: {facts[row.id]}")
     record = {"worlds": worlds, "law": LAW, "machine": here, **made_with()}
     record["environments"] = {name: asdict(found) for name, found in facts.items()}
-    write_text(path, json.dumps(shortened(record), indent=1, allow_nan=False) + "\n")
+    write_json(path, record)
     return facts
 
 

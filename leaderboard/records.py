@@ -103,6 +103,11 @@ def read_records(folder: Path, names: Iterable[str]) -> tuple[Record, ...]:
     return tuple(read_record(path) for path in paths if path.exists())
 
 
+def write_json(path: Path, value: Any) -> Path:
+    """Write plain values as JSON, numbers shortened, whole or not at all; ValueError for a non-finite number."""
+    return write_text(path, json.dumps(shortened(value), indent=1, allow_nan=False) + "\n")
+
+
 def write_text(path: Path, text: str) -> Path:
     """Write a UTF-8 file whole or not at all."""
     return write_bytes(path, text.encode())

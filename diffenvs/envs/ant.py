@@ -46,7 +46,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from diffenvs import rotation, running
+from diffenvs import running
 from diffenvs.task import State
 
 
@@ -59,19 +59,13 @@ class Ant(running.Runner):
     class Config(running.Runner.Config):
         """Weights as in the module's table."""
 
-        velocity_weight: float = 1.0
-        upright_weight: float = 0.1
-        heading_weight: float = 1.0
         height_weight: float = 1.0
         fallen_height: float = 0.27
         start_height: tuple[float, float] = (0.65, 0.85)
 
     def reward_terms(self, state: State, action: Tensor, next_state: State) -> dict[str, Tensor]:
         """Weighted terms of the reward by name, (N,) each."""
-        config, quaternion = self.config, next_state.qpos[..., 3:7]
-        return {
-            "velocity": config.velocity_weight * next_state.qvel[..., 0],
-            "upright": config.upright_weight * rotation.up_alignment(quaternion),
-            "heading": config.heading_weight * rotation.heading_alignment(quaternion),
+        config = self.config
+        return super().reward_terms(state, action, next_state) | {
             "height": config.height_weight * (next_state.qpos[..., 2] - config.fallen_height),
         }

@@ -96,10 +96,6 @@ class Cartpole(task.Task):
         angle = state.qpos[..., 1]
         return angle - 2.0 * math.pi * torch.round(angle.detach() / (2.0 * math.pi))
 
-    def reward(self, state: State, action: Tensor, next_state: State) -> Tensor:
-        """Sum of `reward_terms`."""
-        return sum(self.reward_terms(state, action, next_state).values())
-
     def metrics(self, state: State, action: Tensor, next_state: State) -> dict[str, Tensor]:
         """angle [rad] of the pole, zero upright, and position [m] of the cart."""
         return {"angle": self.angle(next_state), "position": next_state.qpos[..., 0]}

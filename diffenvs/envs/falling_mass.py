@@ -100,10 +100,6 @@ class FallingMass(task.Task):
             "velocity": -config.velocity_weight * last * next_state.qvel[..., 0].square(),
         }
 
-    def reward(self, state: State, action: Tensor, next_state: State) -> Tensor:
-        """Sum of `reward_terms`."""
-        return sum(self.reward_terms(state, action, next_state).values())
-
     def terminated(self, state: State) -> Tensor:
         """After the last step."""
         return state.elapsed == self.max_episode_steps

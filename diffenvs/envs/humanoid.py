@@ -52,7 +52,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from diffenvs import rotation, running
+from diffenvs import running
 from diffenvs.task import State
 
 
@@ -65,9 +65,6 @@ class Humanoid(running.Runner):
     class Config(running.Runner.Config):
         """Weights as in the module's table; low_height [m] is where the height term changes its sign."""
 
-        velocity_weight: float = 1.0
-        upright_weight: float = 0.1
-        heading_weight: float = 1.0
         height_weight: float = 1.0
         action_weight: float = 0.002
         low_height: float = 0.84
@@ -76,12 +73,9 @@ class Humanoid(running.Runner):
 
     def reward_terms(self, state: State, action: Tensor, next_state: State) -> dict[str, Tensor]:
         """Weighted terms of the reward by name, (N,) each."""
-        config, quaternion = self.config, next_state.qpos[..., 3:7]
+        config = self.config
         rise = (next_state.qpos[..., 2] - config.low_height).clamp(-1.0, 0.1)
-        return {
-            "velocity": config.velocity_weight * next_state.qvel[..., 0],
-            "upright": config.upright_weight * rotation.up_alignment(quaternion),
-            "heading": config.heading_weight * rotation.heading_alignment(quaternion),
+        return super().reward_terms(state, action, next_state) | {
             "height": config.height_weight * torch.where(rise < 0.0, -200.0 * rise.square(), 10.0 * rise),
             "action": -config.action_weight * action.square().sum(-1),
         }

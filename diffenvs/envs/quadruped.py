@@ -125,10 +125,6 @@ class Quadruped(task.Task):
             "joint_speed": -config.joint_speed_weight * next_state.qvel[..., 6:].square().sum(-1),
         }
 
-    def reward(self, state: State, action: Tensor, next_state: State) -> Tensor:
-        """Sum of `reward_terms`."""
-        return sum(self.reward_terms(state, action, next_state).values())
-
     def terminated(self, state: State) -> Tensor:
         """Base below `fallen_height`."""
         return state.qpos[..., 2] < self.config.fallen_height

@@ -1,5 +1,7 @@
 """How lightly a robot's feet and joints move: what bounds the step of a contact law that is a force."""
 
+import math
+
 import numpy as np
 
 from diffenvs.sim.contact import ContactLaw
@@ -9,19 +11,24 @@ from diffenvs.sim.model import Model
 from diffenvs.sim.precision import Precision
 
 
-def lightest_feet(model: Model, law: ContactLaw, precision: Precision, device: str = "cpu") -> tuple[float, float]:
-    """Effective masses [kg] at home of the contact points where they are easiest to move: any way, along the ground.
+def lightest(model: Model, law: ContactLaw, precision: Precision, device: str = "cpu") -> tuple[float, float, float]:
+    """Effective masses [kg] at home of the contact points where they are easiest to move, any way and along the ground,
+    and the effective inertia [kg m^2 | kg] of the limited joints, likewise.
 
-    One over the largest eigenvalue of the Delassus matrix J M^-1 J^T of the feet, infinite without feet. The first
-    takes all directions, because legs bend and bases tilt, and hardly depends on the pose; the second horizontal ones.
-    All geoms are taken to touch, each with the face of its points that is easiest to move: the floor meets no two faces
-    of a geom at once, unless it is pressed in as deep as it is thick.
+    One over the largest eigenvalue of the Delassus matrix J M^-1 J^T of the feet or of the limits, infinite without
+    any. The first takes all directions, because legs bend and bases tilt, and hardly depends on the pose; the second
+    horizontal ones. All geoms are taken to touch, each with the face of its points that is easiest to move: the floor
+    meets no two faces of a geom at once, unless it is pressed in as deep as it is thick.
     """
-    if model.ncontact == 0:
-        return float("inf"), float("inf")
-    at = _at_home(model, law, precision, device)
-    every_way, along_the_ground = (_lightest_faces(model, at, directions) for directions in (3, 2))
-    return every_way, along_the_ground
+    feet, limits = (math.inf, math.inf), math.inf
+    if model.nrow:
+        states = model.home[None], np.zeros((1, model.nv)), np.zeros((1, model.nu))
+        at = equations_of_motion(model, *states, law=law, precision=precision, device=device)
+        if model.ncontact:
+            feet = tuple(_lightest_faces(model, at, directions) for directions in (3, 2))
+        if model.nlimit:
+            limits = _lightest(at.limit_jacobian[0], at.mass_matrix[0])
+    return *feet, limits
 
 
 def _lightest_faces(model: Model, at: Equations, directions: int) -> float:
@@ -36,19 +43,6 @@ def _lightest_faces(model: Model, at: Equations, directions: int) -> float:
 def _motion(at: Equations, points: np.ndarray, directions: int) -> np.ndarray:
     """Rows of the Jacobian, (n, nv), of some points along the first ``directions`` axes."""
     return at.jacobian[0, points, :directions].reshape(-1, at.jacobian.shape[-1])
-
-
-def lightest_limits(model: Model, law: ContactLaw, precision: Precision, device: str = "cpu") -> float:
-    """Effective inertia [kg m^2 | kg] at home of the limited joints where they are easiest to move, likewise."""
-    if model.nlimit == 0:
-        return float("inf")
-    at = _at_home(model, law, precision, device)
-    return _lightest(at.limit_jacobian[0], at.mass_matrix[0])
-
-
-def _at_home(model: Model, law: ContactLaw, precision: Precision, device: str) -> Equations:
-    states = model.home[None], np.zeros((1, model.nv)), np.zeros((1, model.nu))
-    return equations_of_motion(model, *states, law=law, precision=precision, device=device)
 
 
 def _lightest(jacobian: np.ndarray, mass_matrix: np.ndarray) -> float:

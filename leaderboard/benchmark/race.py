@@ -13,10 +13,10 @@ from statistics import median
 
 from leaderboard.benchmark.machine import machine, made_with
 from leaderboard.benchmark.run import require_writable
-from leaderboard.records import shortened, write_text
+from leaderboard.conduct import CHECKOUT
+from leaderboard.records import write_json, write_text
 from leaderboard.run_folder import RunFolder
 
-CHECKOUT = Path(__file__).resolve().parent.parent.parent
 TABLE, RECORD = "race.md", "race.json"
 LAW = "smoothed"
 
@@ -59,7 +59,7 @@ def race(goal: Goal, agents: Sequence[str], seeds: Sequence[int], out: Path, say
             laps.append(_lap(goal, agent, seed, out / "laps"))
             say(_words(laps[-1]))
     record = {"goal": asdict(goal), "law": LAW, "laps": [asdict(lap) for lap in laps], "machine": here, **made_with()}
-    write_text(out / RECORD, json.dumps(shortened(record), indent=1, allow_nan=False) + "\n")
+    write_json(out / RECORD, record)
     write_text(out / TABLE, markdown(goal, laps))
     return laps
 

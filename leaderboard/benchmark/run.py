@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from leaderboard.benchmark.peers import PEERS, Peer, choose
 from leaderboard.benchmark.presets import Preset, find
 from leaderboard.benchmark.scene import Scene, quadruped
 from leaderboard.benchmark.timing import Clocks
-from leaderboard.records import shortened, write_text
+from leaderboard.records import write_json, write_text
 
 TABLE, FIGURE, RECORD = "benchmark.md", "benchmark.png", "benchmark.json"
 
@@ -67,7 +66,7 @@ def benchmark(
     chosen = choose(scale.peers if peers is None else peers)
     require_writable(out)
     run = conduct(scale, chosen, quadruped(), say, clocks or Clocks())
-    write_text(out / RECORD, json.dumps(shortened(run.record()), indent=1, allow_nan=False) + "\n")
+    write_json(out / RECORD, run.record())
     write_text(out / TABLE, report.markdown(run))
     figure.draw(run, out / FIGURE)
     return run

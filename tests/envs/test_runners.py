@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import diffenvs
-from diffenvs.sim.equations import equations_of_motion
 
 RUNNERS = ["DiffAnt-v0", "DiffHumanoid-v0"]
 # DiffRL's masses [kg], every geom at 1000 kg/m^3
@@ -55,32 +54,6 @@ def test_masses_are_diffrls(runner):
     masses = dict(zip(model.link_name, model.link_mass, strict=True))
     for name, mass in MASSES[runner].items():
         assert masses[name] == pytest.approx(mass, abs=0.001), name
-
-
-def test_the_model_is_mujocos(runner):
-    """Mass matrix, bias and the places of all contact points at 20 random states."""
-    model = make(runner, 1).model
-    m = mujoco.MjModel.from_xml_string(model.xml)
-    data, rng = mujoco.MjData(m), np.random.default_rng(0)
-    qpos = np.tile(model.home, (20, 1))
-    for row in qpos:
-        mujoco.mj_integratePos(m, row, rng.normal(size=m.nv), 1.0)
-    qvel, control = 3.0 * rng.normal(size=(20, m.nv)), rng.uniform(-1.0, 1.0, (20, m.nu))
-    ours = equations_of_motion(model, qpos, qvel, control)
-    for i in range(20):
-        data.qpos[:], data.qvel[:], data.ctrl[:] = qpos[i], qvel[i], control[i]
-        mujoco.mj_forward(m, data)
-        mass_matrix = np.zeros((m.nv, m.nv))
-        mujoco.mj_fullM(m, data, mass_matrix)
-        np.testing.assert_allclose(ours.mass_matrix[i], mass_matrix, rtol=0, atol=1e-10 * np.abs(mass_matrix).max())
-        bias = data.qfrc_bias - data.qfrc_passive - data.qfrc_actuator
-        np.testing.assert_allclose(ours.bias[i], bias, rtol=0, atol=1e-10 * np.abs(bias).max())
-        for c, name in enumerate(model.contact_name):
-            geom, _, end = name.partition(":")
-            geom = data.geom(geom)
-            along = {"": 0.0, "-z": -1.0, "+z": 1.0}[end] * m.geom_size[geom.id][1]
-            centre = geom.xpos + along * geom.xmat.reshape(3, 3)[:, 2]
-            assert ours.depth[i, c] == pytest.approx(m.geom_size[geom.id][0] - centre[2], abs=1e-10)
 
 
 def test_joints_and_motors_are_in_diffrls_order():

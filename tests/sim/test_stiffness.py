@@ -10,7 +10,7 @@ import torch
 import diffenvs
 from diffenvs.sim.contact import Soft
 from diffenvs.sim.load import load_model
-from diffenvs.sim.mobility import lightest_feet
+from diffenvs.sim.mobility import lightest
 from diffenvs.sim.precision import FLOAT64
 from tests.sim.points import BALL, POINT, point_simulator, run, simulation
 from tests.sim.worlds import ASSETS, simulator, states
@@ -54,8 +54,8 @@ def test_the_lightest_feet():
     """
     rail = BALL.replace("<freejoint/>", '<joint type="slide" axis="0 0 1"/>')
     for xml, expected in ((POINT, (2.0, 2.0)), (BALL, (2.0 / 7.0, 2.0 / 7.0)), (rail, (1.0, math.inf))):
-        assert lightest_feet(load_model(xml), Soft(), FLOAT64) == pytest.approx(expected, rel=1e-3)
-    assert lightest_feet(load_model(BALL, contacts=()), Soft(), FLOAT64) == (math.inf, math.inf)
+        assert lightest(load_model(xml), Soft(), FLOAT64)[:2] == pytest.approx(expected, rel=1e-3)
+    assert lightest(load_model(BALL, contacts=()), Soft(), FLOAT64)[:2] == (math.inf, math.inf)
 
 
 def largest_gain(law):
@@ -83,7 +83,7 @@ def test_a_landing_below_the_limit_gains_little_and_above_it_much(monkeypatch):
 def test_a_robot_bears_what_is_allowed(robot):
     """B13: every constant at nine tenths of its limit: a second of landing and standing, finite, nobody thrown up."""
     model = load_model(ASSETS / f"{robot}.xml")
-    limit, sliding = (0.9 * 2.0 * mass / H for mass in lightest_feet(model, Soft(), FLOAT64))
+    limit, sliding = (0.9 * 2.0 * mass / H for mass in lightest(model, Soft(), FLOAT64)[:2])
     for law in (
         Soft(stiffness=limit / H - 30.0 / H),
         Soft(damping=0.9 * limit),
